@@ -1,0 +1,54 @@
+# Thin words over the scripts in tools/. Needs Python >= 3.10 and, for the editors, Node >= 20.
+
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python3.10 python; do \
+	command -v $$p >/dev/null 2>&1 && $$p -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null && echo $$p && break; done)
+
+ifeq ($(PYTHON),)
+$(error Python 3.10 or newer was not found on PATH)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-full bench vscode nvim lint format docs clean
+
+help:
+	@echo "make demo       see ranksafe at work on examples/ (sets everything up)"
+	@echo "make test       the gate: lint, types, contracts, unit, server and editor tests"
+	@echo "make test-full  the gate and the long tests"
+	@echo "make bench      speed, against ruff and pygls, in one run"
+	@echo "make vscode     open examples/ in VS Code with the extension"
+	@echo "make nvim       open examples/ in Neovim with the server"
+	@echo "make lint       ruff, mypy, import contracts"
+	@echo "make format     format the Python code"
+	@echo "make docs       write docs/rules.md again from rules/"
+	@echo "make clean      remove what the set-up made in this folder"
+
+demo:
+	@$(PYTHON) tools/demo.py
+
+test:
+	@$(PYTHON) tools/gate.py
+
+test-full:
+	@$(PYTHON) tools/gate.py --full
+
+bench:
+	@$(PYTHON) tools/in_project.py tests/bench/bench.py
+
+vscode:
+	@$(PYTHON) tools/open_editor.py vscode
+
+nvim:
+	@$(PYTHON) tools/open_editor.py nvim
+
+lint:
+	@$(PYTHON) tools/gate.py --only lint
+
+format:
+	@$(PYTHON) tools/in_project.py -m ruff check --fix-only --quiet .
+	@$(PYTHON) tools/in_project.py -m ruff format .
+
+docs:
+	@$(PYTHON) tools/in_project.py tools/rule_pages.py
+
+clean:
+	rm -rf .venv node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,110 @@
+// Downloads the pinned wheels and unpacks them into bundled/libs.
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { PLATFORMS } from "./platforms.mjs";
+
+const requirements = join(dirname(fileURLToPath(import.meta.url)), "requirements.txt");
+
+/** Extension modules carry the interpreter's version in their names, so the wheels of all of these share one folder. */
+const PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14", "3.15"];
+const COMPILED = new Set(["libcst", "pyyaml"]);
+/** Without it libcst cannot be imported; pyyaml works without its extension module. */
+const NEEDED = new Set(["libcst"]);
+/** libcst has had wheels for the other versions for long; a new Python may come before them. */
+const OLDEST_NEWCOMER = "3.15";
+
+/** The first Python that has pip: named, of the checkout's virtual environment, or on PATH. */
+export function findPythonWithPip(root) {
+    const candidates = [process.env.RANKSAFE_BUILD_PYTHON, join(root, ".venv/bin/python"), "python3", "python"];
+    for (const candidate of candidates.filter(Boolean)) {
+        try {
+            execFileSync(candidate, ["-m", "pip", "--version"], { stdio: "ignore" });
+            return candidate;
+        } catch {
+            // Not there, or without pip: the next one may do.
+        }
+    }
+    throw new Error("No Python with pip found. Install one, or set RANKSAFE_BUILD_PYTHON to its path.");
+}
+
+function pinned() {
+    const lines = readFileSync(requirements, "utf8").split("\n").map((line) => line.trim());
+    return lines.filter((line) => line && !line.startsWith("#")).map((line) => ({ line, name: line.split("==")[0] }));
+}
+
+function download(python, target, version, packages, folder) {
+    const tags = [...PLATFORMS[target], "any"].flatMap((tag) => ["--platform", tag]);
+    const options = ["--no-deps", "--only-binary=:all:", "--quiet", "--disable-pip-version-check", "--python-version", version, ...tags];
+    // Renamed when complete, so that an interrupted download is not taken for a finished one.
+    const unfinished = `${folder}.new`;
+    rmSync(unfinished, { recursive: true, force: true });
+    execFileSync(python, ["-m", "pip", "download", ...options, "--dest", unfinished, ...packages], { stdio: ["ignore", "ignore", "pipe"] });
+    renameSync(unfinished, folder);
+}
+
+/** Fetches what is not there yet; a folder of wheels is kept per target and list of versions. */
+function fetchWheels(python, target, cache) {
+    const key = createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 12);
+    const folder = join(cache, `${target}-${key}`);
+    const packages = pinned();
+    if (!existsSync(join(folder, "pure"))) {
+        const pure = packages.filter(({ name }) => !COMPILED.has(name)).map(({ line }) => line);
+        download(python, target, PYTHONS[0], pure, join(folder, "pure"));
+    }
+    for (const version of PYTHONS) {
+        for (const { line, name } of packages.filter(({ name }) => COMPILED.has(name))) {
+            const place = join(folder, `${name}-${version}`);
+            if (existsSync(place)) {
+                continue;
+            }
+            try {
+                download(python, target, version, [line], place);
+            } catch (error) {
+                if (NEEDED.has(name) && version !== OLDEST_NEWCOMER) {
+                    throw error;
+                }
+                console.warn(`no wheel of ${line} for CPython ${version} on ${target}; left out`);
+            }
+        }
+    }
+    return readdirSync(folder).filter((name) => !name.endsWith(".new")).flatMap((name) => readdirSync(join(folder, name)).map((file) => join(folder, name, file)));
+}
+
+const UNPACK = `
+import sys, zipfile
+from pathlib import Path
+goal = Path(sys.argv[1])
+for wheel in sys.argv[2:]:
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if ".dist-info/" in name and not name.endswith(("/METADATA", "LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE")):
+                continue
+            if name.endswith((".pyi", ".pxd", "/")) or "/tests/" in name:
+                continue
+            file = goal / name
+            content = archive.read(name)
+            if file.exists() and file.read_bytes() != content and ".dist-info/" not in name:
+                sys.exit(f"{name} differs between the wheels of one package; they cannot share a folder")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+`;
+
+/** Unpacks every library of the server for `target` into `goal`. */
+export function bundleLibraries({ root, target, cache, goal }) {
+    if (!(target in PLATFORMS)) {
+        throw new Error(`Unknown target ${target}; known: ${Object.keys(PLATFORMS).join(", ")}`);
+    }
+    const python = findPythonWithPip(root);
+    mkdirSync(cache, { recursive: true });
+    const wheels = fetchWheels(python, target, cache);
+    rmSync(goal, { recursive: true, force: true });
+    execFileSync(python, ["-c", UNPACK, goal, ...wheels], { stdio: "inherit" });
+    const size = readdirSync(goal, { recursive: true, withFileTypes: true })
+        .filter((entry) => entry.isFile())
+        .reduce((total, entry) => total + statSync(join(entry.parentPath ?? entry.path, entry.name)).size, 0);
+    console.log(`${wheels.length} wheels unpacked into ${relative(root, goal)} (${(size / 1e6).toFixed(1)} MB)`);
+}

@@ -1,0 +1,39 @@
+// Builds dist/ranksafe-TARGET-VERSION.vsix, which needs no network to install or start.
+//   node client/bundle/package.mjs [--target linux-x64]
+import { execFileSync } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+
+import { bundleLibraries } from "./libraries.mjs";
+import { thisTarget } from "./platforms.mjs";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
+const { values } = parseArgs({ options: { target: { type: "string", default: thisTarget() } } });
+const target = values.target;
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+
+function copySources() {
+    const isSource = (path) => !["__pycache__", ".mypy_cache", ".ruff_cache"].includes(basename(path)) && !path.endsWith(".pyc");
+    for (const [from, to] of [
+        ["server/ranksafe", "bundled/server/ranksafe"],
+        ["rules/ranksafe_rules", "bundled/rules/ranksafe_rules"],
+    ]) {
+        rmSync(join(root, to), { recursive: true, force: true });
+        cpSync(join(root, from), join(root, to), { recursive: true, filter: isSource });
+    }
+}
+
+function run(program, ...args) {
+    execFileSync(process.execPath, [join(root, program), ...args], { cwd: root, stdio: "inherit" });
+}
+
+bundleLibraries({ root, target, cache: join(root, "build/wheels"), goal: join(root, "bundled/libs") });
+copySources();
+run("client/esbuild.mjs", "--production");
+mkdirSync(join(root, "dist"), { recursive: true });
+const vsix = `dist/ranksafe-${target}-${version}.vsix`;
+// Links in the README stay as they are: they point into the repository, whose address is not the package's business.
+run("node_modules/@vscode/vsce/vsce", "package", "--no-dependencies", "--target", target, "--allow-missing-repository", "--no-rewrite-relative-links", "--out", vsix);
+console.log(vsix);

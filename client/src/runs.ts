@@ -1,0 +1,179 @@
+import * as vscode from "vscode";
+import type { ExecuteCommandSignature, Middleware } from "vscode-languageclient/node";
+
+import { joinArguments, splitArguments, UnfinishedQuote } from "./arguments";
+import { mayRun } from "./consent";
+import { t } from "./localize";
+import { runEnvironment } from "./settings";
+
+/** Commands of the server that start a process of the user's. */
+const STARTS_A_SCRIPT = new Set(["ranksafe.run", "ranksafe.smokeRun"]);
+const NEEDS_TRUST = new Set([...STARTS_A_SCRIPT, "ranksafe.prove", "ranksafe.setArguments", "ranksafe.setTarget", "ranksafe.setConfigFile"]);
+const TARGETS = ["local"] as const;
+const RULE_CODE = /^RS\d{3}$/;
+
+type Arguments = unknown[] | undefined;
+
+/** The document a command is about: the one its caller names, else the one in the active editor. */
+function documentOf(given: readonly unknown[]): vscode.Uri | undefined {
+    const named = given[0];
+    if (typeof named === "string") {
+        return vscode.Uri.parse(named);
+    }
+    const active = vscode.window.activeTextEditor?.document;
+    return active?.languageId === "python" ? active.uri : undefined;
+}
+
+/**
+ * What the client adds to the server's commands: questions for what a caller left out, buffers saved and consent given
+ * before a run. The ids are registered once, from what the server announces.
+ */
+export class RunCommands {
+    constructor(
+        private readonly context: vscode.ExtensionContext,
+        private readonly projectInterpreter: () => Promise<string | undefined>,
+    ) {}
+
+    readonly middleware: Middleware = {
+        executeCommand: (command, given: unknown[], next) => this.execute(command, given, next),
+    };
+
+    private async execute(command: string, given: unknown[], next: ExecuteCommandSignature): Promise<unknown> {
+        if (command === "ranksafe.trustWorkspace") {
+            // In this editor trust is given in its own dialog. The server's command is for editors that have none; passed
+            // on, anything that can execute a command (a link in a rendered page) could use it to trust a workspace.
+            return vscode.commands.executeCommand("workbench.trust.manage");
+        }
+        if (NEEDS_TRUST.has(command) && !(await isTrusted())) {
+            return undefined;
+        }
+        const complete = await this.complete(command, given);
+        if (!complete || (STARTS_A_SCRIPT.has(command) && !(await this.prepareRun(complete)))) {
+            return undefined;
+        }
+        return (await next(command, complete)) as unknown;
+    }
+
+    /** The full arguments of a command, asked for where they are missing; undefined when the user changed their mind. */
+    private async complete(command: string, given: unknown[]): Promise<Arguments> {
+        switch (command) {
+            case "ranksafe.cancelRun":
+            case "ranksafe.openLog":
+                return given;
+            case "ranksafe.openRule":
+            case "ranksafe.prove":
+                return given.length > 0 ? given : askRule();
+        }
+        const document = documentOf(given);
+        if (!document) {
+            void vscode.window.showInformationMessage(t("Open the Python script that starts the training, then try again."));
+            return undefined;
+        }
+        const uri = document.toString();
+        if (given.length >= 2 || STARTS_A_SCRIPT.has(command)) {
+            return [uri, ...given.slice(1)];
+        }
+        switch (command) {
+            case "ranksafe.setArguments":
+                return this.askArguments(uri);
+            case "ranksafe.setTarget":
+                return this.askTarget(uri);
+            case "ranksafe.setConfigFile":
+                return askConfigFile(uri);
+            default:
+                return given;
+        }
+    }
+
+    private async prepareRun(given: unknown[]): Promise<boolean> {
+        const script = vscode.Uri.parse(String(given[0]));
+        if (script.scheme !== "file") {
+            void vscode.window.showInformationMessage(t("Save the script to a file first; ranksafe runs files."));
+            return false;
+        }
+        // Every dirty buffer, not only the script: it may import the others.
+        await vscode.workspace.saveAll(false);
+        const options = given[1] as { target?: unknown } | undefined;
+        const target = typeof options?.target === "string" ? options.target : this.context.workspaceState.get<string>(`target:${script.toString()}`, "local");
+        return mayRun(this.context.globalState, {
+            script,
+            target,
+            interpreter: await this.projectInterpreter(),
+            environmentNames: Object.keys(runEnvironment()),
+        });
+    }
+
+    private async askArguments(uri: string): Promise<Arguments> {
+        const key = `arguments:${uri}`;
+        const typed = await vscode.window.showInputBox({
+            title: t("Arguments of the script"),
+            prompt: t("As in a shell, quotes included; nothing is expanded. Remembered for this file."),
+            value: joinArguments(this.context.workspaceState.get<string[]>(key, [])),
+            ignoreFocusOut: true,
+            validateInput: (text) => (canSplit(text) ? undefined : t("A quote is not closed.")),
+        });
+        if (typed === undefined) {
+            return undefined;
+        }
+        const words = splitArguments(typed);
+        await this.context.workspaceState.update(key, words);
+        return [uri, words];
+    }
+
+    private async askTarget(uri: string): Promise<Arguments> {
+        const items = TARGETS.map((target) => ({ label: target, description: t("this machine") }));
+        const chosen = await vscode.window.showQuickPick(items, { title: t("Where to run") });
+        if (!chosen) {
+            return undefined;
+        }
+        await this.context.workspaceState.update(`target:${uri}`, chosen.label);
+        return [uri, chosen.label];
+    }
+}
+
+async function isTrusted(): Promise<boolean> {
+    if (vscode.workspace.isTrusted) {
+        return true;
+    }
+    const manage = t("Manage Workspace Trust");
+    const answer = await vscode.window.showWarningMessage(t("ranksafe starts nothing in a workspace that you have not trusted."), manage);
+    if (answer === manage) {
+        await vscode.commands.executeCommand("workbench.trust.manage");
+    }
+    return false;
+}
+
+function canSplit(text: string): boolean {
+    try {
+        splitArguments(text);
+        return true;
+    } catch (error) {
+        if (error instanceof UnfinishedQuote) {
+            return false;
+        }
+        throw error;
+    }
+}
+
+async function askRule(): Promise<Arguments> {
+    const code = await vscode.window.showInputBox({
+        title: t("Code of the rule"),
+        placeHolder: "RS201",
+        validateInput: (text) => (RULE_CODE.test(text.trim().toUpperCase()) ? undefined : t("A rule's code looks like RS201.")),
+    });
+    return code === undefined ? undefined : [code.trim().toUpperCase()];
+}
+
+async function askConfigFile(uri: string): Promise<Arguments> {
+    const choose = t("Choose a file…");
+    const forget = t("Use none");
+    const answer = await vscode.window.showQuickPick([choose, forget], { title: t("Configuration of accelerate launch for this script") });
+    if (answer === forget) {
+        return [uri, null];
+    }
+    if (answer !== choose) {
+        return undefined;
+    }
+    const files = await vscode.window.showOpenDialog({ filters: { "accelerate config": ["yaml", "yml", "json"] } });
+    return files?.[0] ? [uri, files[0].fsPath] : undefined;
+}

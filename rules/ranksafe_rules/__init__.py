@@ -1,0 +1,1 @@
+"""The knowledge: one folder per rule, grouped by area. Nothing imports these; the registry finds them."""

@@ -1,0 +1,1 @@
+"""What several rules need to know and no single rule owns."""

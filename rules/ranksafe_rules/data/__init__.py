@@ -1,0 +1,1 @@
+"""Rules about batches and how they are shared among devices."""

@@ -1,0 +1,38 @@
+"""The incomplete last batch is left out; shuffling gives its samples a turn in another epoch.
+
+runs-on: emulated-dp
+ranks: 2
+expect: output trained
+"""
+
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Classifier(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Linear(8, 16)
+        self.norm = nn.BatchNorm1d(16)
+        self.head = nn.Linear(16, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        hidden = self.norm(self.encoder(x))
+        return self.head(torch.relu(hidden))
+
+
+def main() -> None:
+    model = nn.DataParallel(Classifier())
+    optimizer = torch.optim.Adam(model.parameters())
+    dataset = TensorDataset(torch.randn(11, 8), torch.randint(0, 2, (11,)))
+    for x, y in DataLoader(dataset, batch_size=4, shuffle=True, drop_last=True):
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print("trained")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Rules about which device a model or tensor is on."""

@@ -1,0 +1,1 @@
+"""RS211 captured-device."""

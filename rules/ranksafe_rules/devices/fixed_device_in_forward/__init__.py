@@ -1,0 +1,1 @@
+"""RS210 fixed-device-in-forward."""

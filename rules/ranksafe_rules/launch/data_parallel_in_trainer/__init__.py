@@ -1,0 +1,1 @@
+"""RS102 data-parallel-in-trainer."""

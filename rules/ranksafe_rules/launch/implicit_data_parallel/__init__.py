@@ -1,0 +1,1 @@
+"""RS101 implicit-data-parallel."""

@@ -1,0 +1,1 @@
+"""Rules about the model, its loss and the Trainer around it."""

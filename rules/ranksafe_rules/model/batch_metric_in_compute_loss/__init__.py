@@ -1,0 +1,1 @@
+"""RS506 batch-metric-in-compute-loss."""

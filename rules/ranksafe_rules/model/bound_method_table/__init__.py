@@ -1,0 +1,1 @@
+"""RS510 bound-method-table."""

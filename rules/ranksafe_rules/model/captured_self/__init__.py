@@ -1,0 +1,1 @@
+"""RS511 captured-self."""

@@ -1,0 +1,1 @@
+"""RS504 compute-loss-signature."""

@@ -1,0 +1,1 @@
+"""RS512 forward-monkey-patch."""

@@ -1,0 +1,1 @@
+"""RS503 get-batch-samples-signature."""

@@ -1,0 +1,1 @@
+"""RS502 num-items-item-workaround."""

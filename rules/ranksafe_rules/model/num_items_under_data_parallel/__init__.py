@@ -1,0 +1,1 @@
+"""RS501 num-items-under-data-parallel."""

@@ -1,0 +1,1 @@
+"""RS514 parameters-lookup-in-forward."""

@@ -1,0 +1,1 @@
+"""RS513 plain-tensor-attribute."""

@@ -1,0 +1,1 @@
+"""RS505 scalar-tensor-into-data-parallel."""

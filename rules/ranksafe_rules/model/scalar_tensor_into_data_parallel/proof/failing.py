@@ -1,0 +1,30 @@
+"""A temperature in a 0-d tensor is handed to a model under nn.DataParallel, which cannot split it.
+
+runs-on: emulated-dp
+ranks: 2
+expect: exception RuntimeError: chunk expects at least a 1-dimensional tensor
+frame: logits = parallel(batch, temperature=torch.tensor(0.5))
+"""
+
+import torch
+from torch import nn
+
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, features, temperature):
+        return self.head(features) / temperature
+
+
+def main():
+    parallel = nn.DataParallel(Classifier())
+    batch = torch.randn(6, 8)
+    logits = parallel(batch, temperature=torch.tensor(0.5))
+    print(logits.shape)
+
+
+if __name__ == "__main__":
+    main()

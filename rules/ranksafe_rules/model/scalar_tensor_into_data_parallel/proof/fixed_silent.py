@@ -1,0 +1,29 @@
+"""A Python float is handed to every replica as it is: every row gets its answer.
+
+runs-on: emulated-dp
+ranks: 2
+expect: output 6 rows in, 6 rows out
+"""
+
+import torch
+from torch import nn
+
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, features, temperature):
+        return self.head(features) / temperature
+
+
+def main():
+    parallel = nn.DataParallel(Classifier())
+    batch = torch.randn(6, 8)
+    logits = parallel(batch, 0.5)
+    print(f"{len(batch)} rows in, {len(logits)} rows out")
+
+
+if __name__ == "__main__":
+    main()

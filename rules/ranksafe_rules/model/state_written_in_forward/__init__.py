@@ -1,0 +1,1 @@
+"""RS515 state-written-in-forward."""

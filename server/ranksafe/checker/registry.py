@@ -1,0 +1,122 @@
+"""Which rules there are. They are found through the entry-point group ``ranksafe.rules``, never imported by name."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ranksafe.checker.configuration import selector_matches
+from ranksafe.checker.rule_folder import RuleFolder, RuleFolderError, load_rule_folder
+
+ENTRY_POINT_GROUP = "ranksafe.rules"
+BUILT_IN_PACKAGE = "ranksafe_rules"
+_SUPPRESSION_RULE = "ranksafe.checker.unused_suppression"
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """The rules, sorted by code."""
+
+    rules: tuple[RuleFolder, ...]
+    problems: tuple[str, ...] = ()
+    """Plug-ins and folders that could not be used, each with the reason; for the log."""
+    _by_code: dict[str, RuleFolder] = field(default_factory=dict, repr=False, compare=False)
+    _by_name: dict[str, RuleFolder] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def load(cls, entry_points: bool = True) -> Registry:
+        """The built-in rules and, with ``entry_points``, those that other installed packages bring.
+
+        Without them (a workspace that is not trusted) only ranksafe's own package is imported. Without an
+        installation (a checkout on the path) the built-in package is found by its name.
+        """
+        packages = [BUILT_IN_PACKAGE]
+        if entry_points:
+            packages += [name for name in _plug_in_packages() if name not in packages]
+        return cls.of_packages(packages)
+
+    @classmethod
+    def of_packages(cls, packages: list[str]) -> Registry:
+        """The rules in the folders of the named packages; of two rules with one code or name the first stays."""
+        folders = [_own_rule()]
+        problems: list[str] = []
+        for package in packages:
+            try:
+                found = list(_folders_of(package))
+            except Exception as error:  # a plug-in may raise anything
+                problems.append(f"{package}: {type(error).__name__}: {error}")
+                continue
+            for module_name, path in found:
+                try:
+                    folder = load_rule_folder(module_name, path)
+                except RuleFolderError as error:
+                    problems.append(str(error))
+                    continue
+                taken = _clash(folder, folders)
+                if taken is not None:
+                    problems.append(f"{module_name}: its code or name is that of {taken}")
+                else:
+                    folders.append(folder)
+        return cls.of(folders, problems)
+
+    @classmethod
+    def of(cls, folders: list[RuleFolder], problems: list[str] | None = None) -> Registry:
+        """A registry of exactly these folders."""
+        ordered = tuple(sorted(folders, key=lambda folder: folder.metadata.code))
+        return cls(
+            ordered,
+            tuple(problems or ()),
+            {folder.metadata.code: folder for folder in ordered},
+            {folder.metadata.name: folder for folder in ordered},
+        )
+
+    def by_code(self, code: str) -> RuleFolder | None:
+        """The rule with this code (``RS201``, in any case)."""
+        return self._by_code.get(code.upper())
+
+    def by_name(self, name: str) -> RuleFolder | None:
+        """The rule with this kebab-case name."""
+        return self._by_name.get(name)
+
+    def find(self, code_or_name: str) -> RuleFolder | None:
+        """The rule with this code or name."""
+        return self.by_code(code_or_name) or self.by_name(code_or_name)
+
+    def names_nothing(self, selector: str) -> bool:
+        """Whether a selector (code, prefix, name, ``ALL``) fits no rule at all: a typing error, most likely."""
+        return not any(selector_matches(selector, folder.metadata) for folder in self.rules)
+
+
+def _plug_in_packages() -> list[str]:
+    # Imported here: it is a tenth of the start-up time, and a workspace that is not trusted does without.
+    from importlib import metadata
+
+    return sorted({entry.value for entry in metadata.entry_points(group=ENTRY_POINT_GROUP)})
+
+
+def _own_rule() -> RuleFolder:
+    """RS001 lives in the checker itself: it is about our comments, not about GPUs."""
+    return load_rule_folder(_SUPPRESSION_RULE, Path(__file__).parent / "unused_suppression")
+
+
+def _folders_of(package: str) -> Iterator[tuple[str, Path]]:
+    """Module names and paths of the folders with a ``rule.py``, one or two levels down."""
+    found = importlib.util.find_spec(package)
+    if found is None:
+        raise ModuleNotFoundError(f"no package named {package}")
+    for root in found.submodule_search_locations or ():
+        for pattern in ("*/rule.py", "*/*/rule.py"):
+            for file in sorted(Path(root).glob(pattern)):
+                parts = file.parent.relative_to(root).parts
+                yield ".".join((package, *parts)), file.parent
+
+
+def _clash(folder: RuleFolder, others: list[RuleFolder]) -> str | None:
+    for other in others:
+        same_code = other.metadata.code == folder.metadata.code
+        if same_code or other.metadata.name == folder.metadata.name:
+            return other.module_name
+    return None

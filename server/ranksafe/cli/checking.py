@@ -1,0 +1,280 @@
+"""Check many files: unchanged ones from the cache, few in this process, many on all cores."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ranksafe.checker.analysis import RELEVANT, Analyzer, DocumentAnalysis
+from ranksafe.checker.comments import MARKER
+from ranksafe.checker.configuration import Configuration
+from ranksafe.checker.finding import Finding
+from ranksafe.checker.registry import Registry
+from ranksafe.cli.cache import (
+    ResultCache,
+    cache_folder,
+    content_hash,
+    project_state,
+    rules_fingerprint,
+)
+from ranksafe.cli.options import AnalysisOptions
+from ranksafe.cli.reading import BINARY, UnreadableSource, decode_source, read_bytes
+from ranksafe.cli.results import FileResult, Repair, Reported
+from ranksafe.fixes.apply import module_of
+from ranksafe.fixes.build import edits_for
+from ranksafe.launch.context import LaunchContext
+from ranksafe.semantics.project_index import ProjectIndex
+
+_RELEVANT = re.compile(f"{RELEVANT.pattern}|{MARKER}".encode("ascii"))
+
+CACHED_FROM = 8
+"""Files to check below which looking whether the project has changed costs more than the cache saves."""
+
+PARALLEL_FROM = 20
+"""Files to analyse below which starting other processes costs more than it saves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """All that a file's findings depend on besides its text."""
+
+    configuration: Configuration
+    launch: LaunchContext
+    root: Path
+    """The project's folder: its other files may matter."""
+
+    @property
+    def key(self) -> str:
+        """The same for contexts that give the same findings."""
+        launch = self.launch
+        versions = sorted(launch.versions.items())
+        return (
+            f"{self.configuration!r} {launch.gpus} {launch.launcher.value} {versions} {self.root}"
+        )
+
+
+def context_of(path: Path, options: AnalysisOptions) -> Context:
+    """The context of a file."""
+    root = options.root_of(path)
+    return Context(options.configuration_of(path), options.launch_of(path), root)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One file to analyse."""
+
+    path: Path
+    data: bytes
+    context: Context
+
+
+class Checker:
+    """Checks files in this process; makes one analyzer for each context."""
+
+    def __init__(self, registry: Registry, *, with_edits: bool) -> None:
+        self.registry = registry
+        self.with_edits = with_edits
+        self._analyzers: dict[str, Analyzer] = {}
+        self._projects: dict[Path, ProjectIndex] = {}
+
+    def analyse(self, path: Path | None, text: str, context: Context) -> DocumentAnalysis:
+        """The analysis of one text."""
+        key = context.key
+        analyzer = self._analyzers.get(key)
+        if analyzer is None:
+            project = self._projects.setdefault(context.root, ProjectIndex(context.root))
+            analyzer = Analyzer(self.registry, context.configuration, context.launch, project)
+            self._analyzers[key] = analyzer
+        return analyzer.open(path, text)
+
+    def check(self, job: Job) -> FileResult:
+        """The result for one file."""
+        try:
+            source = decode_source(job.path, job.data)
+        except UnreadableSource as error:
+            return FileResult(job.path, problem=error.message)
+        return self.check_text(job.path, source.text, job.context)
+
+    def check_text(self, path: Path, text: str, context: Context) -> FileResult:
+        """The result for a text that stands, or will stand, in ``path``."""
+        analysis = self.analyse(path, text, context)
+        reported = tuple(self._reported(finding, analysis) for finding in analysis.findings)
+        return FileResult(path, reported, partial=analysis.status != "complete")
+
+    def _reported(self, finding: Finding, analysis: DocumentAnalysis) -> Reported:
+        if not self.with_edits or not finding.fixes:
+            return Reported(finding)
+        offer = finding.fixes[0]
+        edits = edits_for(finding, offer, module_of(analysis), self.registry)
+        return Reported(finding, Repair(offer, edits or ()))
+
+
+def is_relevant(data: bytes) -> bool:
+    """Whether a file's content can have findings at all; asked before it is even decoded."""
+    return _RELEVANT.search(data) is not None
+
+
+def check_files(
+    paths: Sequence[Path],
+    options: AnalysisOptions,
+    registry: Registry,
+    *,
+    with_edits: bool,
+    use_cache: bool,
+) -> list[FileResult]:
+    """The results of all files, in their order."""
+    store = _Store(registry, with_edits, enabled=use_cache and len(paths) >= CACHED_FROM)
+    results: dict[Path, FileResult] = {}
+    jobs: list[Job] = []
+    for path in paths:
+        found = store.find(path, options)
+        if isinstance(found, FileResult):
+            results[path] = found
+        else:
+            jobs.append(found)
+    for job, result in zip(jobs, _check_jobs(jobs, registry, with_edits), strict=True):
+        results[job.path] = result
+        store.keep(job, result)
+    store.save()
+    return [results[path] for path in paths]
+
+
+class _Store:
+    """Caches, one per context, and what was seen of each file before it was read."""
+
+    def __init__(self, registry: Registry, with_edits: bool, *, enabled: bool) -> None:
+        self._enabled = enabled
+        self._prefix = f"{rules_fingerprint(registry)} {with_edits} " if enabled else ""
+        self._folder = cache_folder(os.environ)
+        self._caches: dict[str, ResultCache] = {}
+        self._states: dict[Path, str] = {}
+        self._contexts: dict[Path, tuple[Context, str]] = {}
+        self._seen: dict[Path, tuple[os.stat_result, str]] = {}
+
+    def find(self, path: Path, options: AnalysisOptions) -> FileResult | Job:
+        """The kept result, a result that needs no analysis, or the work to do."""
+        context, key = self._context_of(path, options)
+        cache = self._cache(key, context.root)
+        absolute = path.absolute()
+        try:
+            stat = path.stat()
+        except OSError:
+            stat = None
+        if cache is not None and stat is not None:
+            kept = cache.result_of(absolute, stat)
+            if kept is not None:
+                return _under_name(kept, path)
+        try:
+            data = read_bytes(path)
+        except UnreadableSource as error:
+            return FileResult(path, problem=error.message)
+        if cache is not None and stat is not None:
+            hashed = content_hash(data)
+            kept = cache.result_of_content(absolute, stat, hashed)
+            if kept is not None:
+                return _under_name(kept, path)
+            self._seen[path] = (stat, hashed)
+        job = Job(path, data, context)
+        if is_relevant(data):
+            return job
+        result = FileResult(path, problem=BINARY if b"\0" in data else None)
+        self.keep(job, result, alone=True)
+        return result
+
+    def keep(self, job: Job, result: FileResult, *, alone: bool = False) -> None:
+        """Remember a result; ``alone``: no other file of the project had a part in it."""
+        context, key = self._contexts[job.path.parent]
+        cache = self._cache(key, context.root)
+        seen = self._seen.get(job.path)
+        if cache is not None and seen is not None:
+            cache.keep(_under_name(result, job.path.absolute()), *seen, alone=alone)
+
+    def save(self) -> None:
+        """Write what changed."""
+        for cache in self._caches.values():
+            cache.save()
+
+    def _context_of(self, path: Path, options: AnalysisOptions) -> tuple[Context, str]:
+        found = self._contexts.get(path.parent)
+        if found is None:
+            context = context_of(path, options)
+            found = self._contexts[path.parent] = (context, context.key)
+        return found
+
+    def _cache(self, key: str, root: Path) -> ResultCache | None:
+        if not self._enabled:
+            return None
+        cache = self._caches.get(key)
+        if cache is None:
+            state = self._states.get(root)
+            if state is None:
+                state = self._states[root] = project_state(ProjectIndex(root).files())
+            cache = ResultCache.open(self._folder, self._prefix + key, state)
+            self._caches[key] = cache
+        return cache
+
+
+def _under_name(result: FileResult, path: Path) -> FileResult:
+    return FileResult(path, result.reported, result.problem, result.partial)
+
+
+def _check_jobs(jobs: Sequence[Job], registry: Registry, with_edits: bool) -> Iterator[FileResult]:
+    workers = min(os.cpu_count() or 1, len(jobs) // 8 or 1)
+    if len(jobs) < PARALLEL_FROM or workers < 2:
+        checker = Checker(registry, with_edits=with_edits)
+        with _without_garbage_collection():
+            for job in jobs:
+                yield checker.check(job)
+        return
+    yield from _check_in_pool(jobs, workers, with_edits)
+
+
+def _check_in_pool(jobs: Sequence[Job], workers: int, with_edits: bool) -> Iterator[FileResult]:
+    import multiprocessing  # here: most calls check few files and can do without
+    from concurrent.futures import ProcessPoolExecutor
+
+    # Forked workers have everything imported already; macOS and Windows cannot fork safely.
+    method = "fork" if sys.platform == "linux" else "spawn"
+    with ProcessPoolExecutor(
+        workers,
+        mp_context=multiprocessing.get_context(method),
+        initializer=_start_worker,
+        initargs=(with_edits,),
+    ) as pool:
+        yield from pool.map(_check_in_worker, jobs, chunksize=max(1, len(jobs) // (workers * 8)))
+
+
+_worker_checker: Checker | None = None
+
+
+def _start_worker(with_edits: bool) -> None:
+    global _worker_checker
+    gc.freeze()
+    gc.disable()
+    _worker_checker = Checker(Registry.load(), with_edits=with_edits)
+
+
+def _check_in_worker(job: Job) -> FileResult:
+    assert _worker_checker is not None
+    result = _worker_checker.check(job)
+    if len(job.data) > 200_000:
+        gc.collect()
+    return result
+
+
+@contextlib.contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """The analysis makes many objects and few cycles: collecting in between costs more than it frees."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,180 @@
+"""``ranksafe fix``: repair what can be repaired."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from ranksafe.checker.analysis import DocumentAnalysis
+from ranksafe.checker.finding import Level
+from ranksafe.checker.registry import Registry
+from ranksafe.cli.checking import Checker, context_of, is_relevant
+from ranksafe.cli.files import find_files
+from ranksafe.cli.options import (
+    AnalysisOptions,
+    UsedWrongly,
+    add_analysis_arguments,
+    read_analysis_options,
+)
+from ranksafe.cli.reading import SourceFile, UnreadableSource, decode_source, read_bytes
+from ranksafe.cli.terminal import Style, fail, note, style_for
+from ranksafe.fixes.apply import AppliedFix, FixedText, fix_text
+from ranksafe.localization import Language, Translated
+
+_HELP = {
+    "unsafe": Translated(
+        "apply fixes that change numbers, batches or files too",
+        "同时应用会改变数值、批次或文件的修复",
+    ),
+    "diff": Translated("print the changes and write nothing", "只输出改动，不写入文件"),
+}
+_NO_SUCH_PATH = Translated("{path}: no such file or folder", "{path}：文件或文件夹不存在")
+_FIXED = Translated("fixed", "已修复")
+_WOULD_FIX = Translated("would fix", "将修复")
+_SUMMARY = Translated(
+    "{fixed} fixed, {remaining} left.", "已修复 {fixed} 处，剩余 {remaining} 处。"
+)
+_SUMMARY_DIFF = Translated(
+    "{fixed} would be fixed, {remaining} would be left.",
+    "将修复 {fixed} 处，剩余 {remaining} 处。",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
+    """The arguments of `fix`."""
+    add_analysis_arguments(parser, language)
+    parser.add_argument("--unsafe", action="store_true", help=_HELP["unsafe"].in_language(language))
+    parser.add_argument("--diff", action="store_true", help=_HELP["diff"].in_language(language))
+
+
+def execute(arguments: argparse.Namespace, language: Language) -> int:
+    """Fix and write; 0 nothing of warning level is left, 1 something is (with ``--diff``: something would change), 2
+    used wrongly or broken."""
+    try:
+        return _Fixing(arguments, language).run()
+    except UsedWrongly as error:
+        return fail(error.message.in_language(language), 2)
+    except FileNotFoundError as error:
+        return fail(_NO_SUCH_PATH.filled(path=error).in_language(language), 2)
+
+
+@dataclass(slots=True)
+class _Totals:
+    fixed: int = 0
+    remaining: int = 0
+    serious: bool = False
+    broken: bool = False
+
+
+class _Fixing:
+    """One call of the command."""
+
+    def __init__(self, arguments: argparse.Namespace, language: Language) -> None:
+        self._arguments = arguments
+        self._language = language
+        self._options: AnalysisOptions = read_analysis_options(arguments)
+        self._registry = Registry.load()
+        self._checker = Checker(self._registry, with_edits=False)
+        self._totals = _Totals()
+        self._style: Style = style_for(arguments.color, sys.stdout)
+
+    def run(self) -> int:
+        """Fix every file; returns the exit status."""
+        paths = self._arguments.paths or ["."]
+        if paths == ["-"]:
+            return self._fix_stdin()
+        files = find_files([Path(path) for path in paths], self._options.configurations)
+        self._options.check_selectors(self._registry, self._language)
+        if self._options.report_problems(self._language):
+            return 2
+        for path in files:
+            self._fix_file(path)
+        totals = self._totals
+        summary = _SUMMARY_DIFF if self._arguments.diff else _SUMMARY
+        text = summary.filled(fixed=totals.fixed, remaining=totals.remaining)
+        print(text.in_language(self._language), file=sys.stderr)
+        if totals.broken:
+            return 2
+        would_change = self._arguments.diff and totals.fixed > 0
+        return 1 if totals.serious or would_change else 0
+
+    def _fix_stdin(self) -> int:
+        name = self._arguments.stdin_filename or Path("-")
+        try:
+            source = decode_source(name, sys.stdin.buffer.read())
+        except UnreadableSource as error:
+            return fail(f"{name}: {error.message.in_language(self._language)}", 2)
+        fixed = self._fixed(source)
+        if self._arguments.diff:
+            self._print_diff(source, fixed.text)
+        else:
+            sys.stdout.write(fixed.text)
+        return 1 if any(item.level >= Level.WARNING for item in fixed.remaining) else 0
+
+    def _fix_file(self, path: Path) -> None:
+        try:
+            data = read_bytes(path)
+            if not is_relevant(data):
+                return
+            source = decode_source(path, data)
+            fixed = self._fixed(source)
+            if self._arguments.diff:
+                self._print_diff(source, fixed.text)
+            elif fixed.text != source.text:
+                source.write(fixed.text)
+        except UnreadableSource as error:
+            note(f"{path}: {error.message.in_language(self._language)}")
+            return
+        except (OSError, UnicodeEncodeError) as error:
+            note(f"{path}: {error}")
+            self._totals.broken = True
+            return
+        self._count(path, fixed)
+
+    def _fixed(self, source: SourceFile) -> FixedText:
+        context = context_of(source.path, self._options)
+
+        def analyse(text: str) -> DocumentAnalysis:
+            return self._checker.analyse(source.path, text, context)
+
+        return fix_text(source.text, analyse, self._registry, unsafe=self._arguments.unsafe)
+
+    def _count(self, path: Path, fixed: FixedText) -> None:
+        self._totals.fixed += len(fixed.applied)
+        self._totals.remaining += len(fixed.remaining)
+        serious = any(finding.level >= Level.WARNING for finding in fixed.remaining)
+        self._totals.serious = self._totals.serious or serious
+        for applied in fixed.applied:
+            print(self._line(path, applied), file=sys.stderr)
+
+    def _line(self, path: Path, applied: AppliedFix) -> str:
+        verb = _WOULD_FIX if self._arguments.diff else _FIXED
+        line = applied.finding.range.start.line + 1
+        title = applied.offer.title.in_language(self._language)
+        return f"{path}:{line}: {verb.in_language(self._language)} {applied.finding.code}: {title}"
+
+    def _print_diff(self, source: SourceFile, text: str) -> None:
+        lines = difflib.unified_diff(
+            source.text.splitlines(keepends=True),
+            text.splitlines(keepends=True),
+            str(source.path),
+            str(source.path),
+        )
+        for line in lines:
+            ended = line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+            sys.stdout.write(
+                self._style.paint(_diff_color(line), ended) if _colored(line) else ended
+            )
+
+
+def _colored(line: str) -> bool:
+    return line.startswith(("+", "-", "@"))
+
+
+def _diff_color(line: str) -> str:
+    if line.startswith(("+++", "---")):
+        return "bold"
+    return {"+": "green", "-": "red"}.get(line[0], "cyan")

@@ -1,0 +1,45 @@
+"""Workflow commands of GitHub Actions, which become annotations on the changed lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ranksafe.checker.finding import Finding, Level
+from ranksafe.checker.registry import Registry
+from ranksafe.cli.results import FileResult
+from ranksafe.localization import Language
+
+_WORDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFORMATION: "notice"}
+
+
+def render(results: Sequence[FileResult], registry: Registry, language: Language) -> str:  # noqa: ARG001
+    """One command per finding; GitHub finds files relative to the checkout, where the check runs."""
+    return "".join(
+        _command(result.path, item.finding, language)
+        for result in results
+        for item in result.reported
+    )
+
+
+def _command(path: Path, finding: Finding, language: Language) -> str:
+    start, end = finding.range.start, finding.range.end
+    properties = {
+        "title": f"ranksafe ({finding.code})",
+        "file": path.as_posix(),
+        "line": start.line + 1,
+        "col": start.column + 1,
+        "endLine": end.line + 1,
+        "endColumn": end.column + 1,
+    }
+    listed = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
+    text = f"{finding.code} {finding.message.in_language(language)}"
+    return f"::{_WORDS[finding.level]} {listed}::{_message(text)}\n"
+
+
+def _message(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _message(text).replace(":", "%3A").replace(",", "%2C")

@@ -1,0 +1,152 @@
+"""Code lenses: start, cancel and read a run over a script's entry, prove a rule over its finding.
+
+A lens is cheap until it is resolved: only then are the machine's free GPUs counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from lsprotocol import types
+
+from ranksafe.lsp import commands
+from ranksafe.lsp.documents import Document, TextDocument
+from ranksafe.lsp.messages import (
+    CANCEL_LENS,
+    LOG_LENS,
+    PROVE_LENS,
+    RUN_LENS,
+    RUN_LENS_CPU,
+    SMOKE_LENS,
+)
+from ranksafe.lsp.options import as_mapping
+from ranksafe.lsp.run_request import SMOKE_STEPS
+from ranksafe.source.position import Position, Range
+
+if TYPE_CHECKING:
+    from ranksafe.lsp.server import RanksafeServer
+
+CPU_RANKS: Final = 2
+_COUNT_HOLDS_SECONDS: Final = 10.0
+
+
+class Lenses:
+    """Builds and resolves lenses."""
+
+    def __init__(self, server: RanksafeServer) -> None:
+        self._server = server
+        self._gpus = 0
+        self._counted_at: float | None = None
+
+    def of(self, document: Document, uri: str) -> list[types.CodeLens]:
+        """The lenses of a file or notebook cell; none, as each starts a process, until the workspace is trusted."""
+        if not self._server.trusted:
+            return []
+        lenses = self._over_entry(document) if isinstance(document, TextDocument) else []
+        return lenses + self._over_findings(document, uri)
+
+    def _over_entry(self, document: TextDocument) -> list[types.CodeLens]:
+        path = document.path
+        if document.entry is None or path is None or self._server.folder_of(path) is None:
+            return []
+        if self._server.runs.running(path) is not None:
+            kinds: tuple[str, ...] = ("cancel",)
+        elif self._server.runs.last_log(path) is not None:
+            kinds = ("run", "smoke", "log")
+        else:
+            kinds = ("run", "smoke")
+        line = document.entry.range.start.line
+        return [_lens(document, line, {"kind": kind, "uri": document.uri}) for kind in kinds]
+
+    def _over_findings(self, document: Document, uri: str) -> list[types.CodeLens]:
+        lenses: dict[tuple[int, str], types.CodeLens] = {}
+        for finding in document.findings:
+            if document.locate(finding.range).uri != uri:
+                continue
+            rule = self._server.checks.rule(finding.code)
+            if rule is not None and rule.has_proof:
+                line = finding.range.start.line
+                data = {"kind": "prove", "uri": uri, "code": finding.code}
+                lenses.setdefault((line, finding.code), _lens(document, line, data))
+        return list(lenses.values())
+
+    async def resolve(self, lens: types.CodeLens) -> types.CodeLens:
+        """Give a lens its title and command."""
+        data = as_mapping(lens.data)
+        uri, kind = data.get("uri"), data.get("kind")
+        if kind == "run":
+            lens.command = await self._run_command(uri)
+        elif kind == "smoke":
+            title = SMOKE_LENS.filled(steps=SMOKE_STEPS)
+            lens.command = self._command(title.in_language, commands.SMOKE_RUN, uri)
+        elif kind == "prove":
+            code = data.get("code")
+            title = PROVE_LENS.filled(code=code)
+            lens.command = self._command(title.in_language, commands.PROVE, code)
+        else:
+            lens.command = self._about_run(kind, uri)
+        return lens
+
+    def _about_run(self, kind: object, uri: Any) -> types.Command:
+        path = self._server.path_of(uri)
+        if kind == "log":
+            run_id = self._server.runs.last_log(path) if path is not None else None
+            return self._command(LOG_LENS.in_language, commands.OPEN_LOG, run_id)
+        return self._command(
+            CANCEL_LENS.in_language, commands.CANCEL_RUN, self._server.runs.running(path) or None
+        )
+
+    async def _run_command(self, uri: Any) -> types.Command:
+        count = await self._free_gpus()
+        if count:
+            title = RUN_LENS.filled(count=count)
+            return self._command(title.in_language, commands.RUN, uri)
+        title = RUN_LENS_CPU.filled(count=CPU_RANKS)
+        return self._command(title.in_language, commands.RUN, uri, {"cpuRanks": CPU_RANKS})
+
+    async def _free_gpus(self) -> int:
+        now = time.monotonic()
+        if self._counted_at is None or now - self._counted_at > _COUNT_HOLDS_SECONDS:
+            self._counted_at = now
+            loop = asyncio.get_running_loop()
+            self._gpus = await loop.run_in_executor(None, _count_free_gpus)
+        return self._gpus
+
+    def _command(self, title: Any, name: str, *arguments: Any) -> types.Command:
+        given = [argument for argument in arguments if argument is not None]
+        return types.Command(title=title(self._server.language), command=name, arguments=given)
+
+
+def _count_free_gpus() -> int:
+    import os
+
+    from ranksafe.runs.gpus import choose_gpus, list_gpus
+
+    choice = choose_gpus(list_gpus(), None, os.environ)
+    choice.release()
+    return len(choice.chosen)
+
+
+def _lens(document: Document, line: int, data: dict[str, Any]) -> types.CodeLens:
+    start = Position(line, 0)
+    return types.CodeLens(range=document.locate(Range(start, start)).range, data=data)
+
+
+def register(server: RanksafeServer) -> None:
+    """Answer ``textDocument/codeLens`` and ``codeLens/resolve``."""
+    lenses = Lenses(server)
+
+    @server.feature(types.TEXT_DOCUMENT_CODE_LENS, types.CodeLensOptions(resolve_provider=True))
+    def code_lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
+        uri = params.text_document.uri
+        document = server.documents.get(uri)
+        if document is None:
+            return []
+        server.checks.ensure(document)
+        return lenses.of(document, uri)
+
+    @server.feature(types.CODE_LENS_RESOLVE)
+    async def resolve(params: types.CodeLens) -> types.CodeLens:
+        return await lenses.resolve(params)

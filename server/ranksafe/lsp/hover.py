@@ -1,0 +1,145 @@
+"""Hover: what a finding means, and what is known of the launch where it matters."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Final
+
+from lsprotocol import types
+
+from ranksafe.launch.context import LaunchContext, Launcher
+from ranksafe.lsp.messages import (
+    LAUNCH_GPUS,
+    LAUNCH_GPUS_ASSUMED,
+    LAUNCH_HEADING,
+    LAUNCH_LAUNCHER,
+    LAUNCH_LAUNCHER_UNKNOWN,
+    LAUNCH_NO_VERSIONS,
+    LAUNCH_VERSION,
+    RULE_LINK,
+)
+from ranksafe.source.position import Position, Range
+
+if TYPE_CHECKING:
+    from ranksafe.checker.finding import Finding
+    from ranksafe.lsp.documents import Document
+    from ranksafe.lsp.server import RanksafeServer
+    from ranksafe.semantics.module import Module
+
+_LAUNCH_SENSITIVE: Final = (
+    "accelerate.Accelerator",
+    "accelerate.PartialState",
+    "torch.nn.DataParallel",
+    "torch.nn.parallel.DistributedDataParallel",
+    "torch.distributed.init_process_group",
+    "transformers.Trainer",
+    "transformers.TrainingArguments",
+)
+_LAUNCH_SENSITIVE_METHODS: Final = (
+    ("train", "transformers.Trainer"),
+    ("prepare", "accelerate.Accelerator"),
+    ("from_pretrained", "transformers.PreTrainedModel"),
+)
+
+
+class Hovers:
+    """Builds hovers."""
+
+    def __init__(self, server: RanksafeServer) -> None:
+        self._server = server
+
+    def at(self, document: Document, uri: str, place: types.Position) -> types.Hover | None:
+        """What is known at a place; None where there is nothing to say."""
+        position = document.place_of(uri, place)
+        findings = [one for one in document.findings if one.range.contains(position)]
+        if findings:
+            sections = [self._about(finding) for finding in findings]
+            return self._hover(document, findings[0].range, [*sections, self._launch(document)])
+        call = self._relevant_call(document, position)
+        return self._hover(document, call, [self._launch(document)]) if call else None
+
+    def _about(self, finding: Finding) -> str:
+        language = self._server.language
+        rule = self._server.checks.rule(finding.code)
+        lines = [
+            f"**{finding.code}** `{finding.name}`",
+            _escaped(finding.message.in_language(language)),
+        ]
+        if rule is not None:
+            lines.append(_escaped(rule.metadata.summary.in_language(language)))
+            link = RULE_LINK.filled(code=finding.code).in_language(language)
+            lines.append(f"[{link}]({rule.url})")
+        return "\n\n".join(lines)
+
+    def _launch(self, document: Document) -> str:
+        language = self._server.language
+        context = self._server.projects.analyzer_for(document.path).launch
+        facts = "\n".join(f"- {_escaped(fact)}" for fact in self._facts(context))
+        return f"**{LAUNCH_HEADING.in_language(language)}**\n\n{facts}"
+
+    def _facts(self, context: LaunchContext) -> list[str]:
+        if context.gpus is None:
+            facts = [LAUNCH_GPUS_ASSUMED.filled(count=context.assumed_gpus)]
+        else:
+            source = context.sources.get("gpus", "")
+            facts = [LAUNCH_GPUS.filled(count=context.gpus, source=source)]
+        if context.launcher is Launcher.UNKNOWN:
+            facts.append(LAUNCH_LAUNCHER_UNKNOWN)
+        else:
+            source = context.sources.get("launcher", "")
+            launcher = context.launcher.value
+            facts.append(LAUNCH_LAUNCHER.filled(launcher=launcher, source=source))
+        for name, version in sorted(context.versions.items()):
+            source = context.sources.get(name, "")
+            facts.append(LAUNCH_VERSION.filled(name=name, version=version, source=source))
+        if not context.versions:
+            facts.append(LAUNCH_NO_VERSIONS)
+        return [fact.in_language(self._server.language) for fact in facts]
+
+    def _relevant_call(self, document: Document, position: Position) -> Range | None:
+        analysis = document.analysis
+        module = analysis.module if analysis is not None else None
+        if module is None or analysis is None or analysis.status == "stale":
+            return None
+        for call in _launch_sensitive_calls(module):
+            callee = module.range_of(call.func)
+            if callee.contains(position):
+                return callee
+        return None
+
+    def _hover(self, document: Document, place: Range, sections: list[str]) -> types.Hover:
+        value = "\n\n---\n\n".join(sections)
+        return types.Hover(
+            contents=types.MarkupContent(types.MarkupKind.Markdown, value),
+            range=document.locate(place).range,
+        )
+
+
+def _launch_sensitive_calls(module: Module) -> list[ast.Call]:
+    found = list(module.calls(*_LAUNCH_SENSITIVE))
+    for method, owner in _LAUNCH_SENSITIVE_METHODS:
+        found += module.method_calls(method, owner)
+    return found
+
+
+def _escaped(text: str) -> str:
+    """Text as Markdown that shows it literally, except for code in backticks, which messages use on purpose."""
+    parts = text.split("`")
+    for index in range(0, len(parts), 2):
+        for character in "\\*_<>[]":
+            parts[index] = parts[index].replace(character, f"\\{character}")
+    return "`".join(parts)
+
+
+def register(server: RanksafeServer) -> None:
+    """Answer ``textDocument/hover``."""
+    hovers = Hovers(server)
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    def hover(params: types.HoverParams) -> types.Hover | None:
+        uri = params.text_document.uri
+        document = server.documents.get(uri)
+        if document is None:
+            return None
+        server.checks.ensure(document)
+        return hovers.at(document, uri, params.position)

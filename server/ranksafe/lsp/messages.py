@@ -1,0 +1,100 @@
+"""What the server says to people, in both languages. (What rules say stands in the rules.)"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ranksafe.localization import Translated
+
+RUN_LENS: Final = Translated("Run on GPUs ({count})", "在 GPU 上运行（{count}）")
+RUN_LENS_CPU: Final = Translated(
+    "Run on {count} CPU ranks (no CUDA device)", "在 {count} 个 CPU rank 上运行（无 CUDA 设备）"
+)
+SMOKE_LENS: Final = Translated("Smoke run ({steps} steps)", "试运行（{steps} 步）")
+PROVE_LENS: Final = Translated("Prove {code}", "验证 {code}")
+CANCEL_LENS: Final = Translated("Cancel run", "取消运行")
+LOG_LENS: Final = Translated("Open log", "打开日志")
+
+FIX_ALL: Final = Translated("Fix all safe ranksafe findings", "修复所有可安全修复的 ranksafe 问题")
+SUPPRESS: Final = Translated("Ignore {code} on this line", "在此行忽略 {code}")
+OPEN_RULE: Final = Translated("Open the page of {code} ({name})", "打开 {code}（{name}）的说明页")
+PROVE: Final = Translated(
+    "Prove {code}: run its failing program and the fixed twin",
+    "验证 {code}：运行会失败的程序及其修复后的版本",
+)
+CODE_CHANGED: Final = Translated(
+    "The code has changed since this fix was offered.", "提供此修复后代码已发生变化。"
+)
+
+LAUNCH_HEADING: Final = Translated("Launch, as far as it is known", "已知的启动方式")
+LAUNCH_GPUS: Final = Translated("{count} GPUs ({source})", "{count} 个 GPU（{source}）")
+LAUNCH_GPUS_ASSUMED: Final = Translated(
+    "GPUs not known: {count} are assumed", "GPU 数量未知：假定为 {count} 个"
+)
+LAUNCH_LAUNCHER: Final = Translated(
+    "started by {launcher} ({source})", "由 {launcher} 启动（{source}）"
+)
+LAUNCH_LAUNCHER_UNKNOWN: Final = Translated("launcher not known", "启动器未知")
+LAUNCH_VERSION: Final = Translated("{name} {version} ({source})", "{name} {version}（{source}）")
+LAUNCH_NO_VERSIONS: Final = Translated(
+    "no installed training library was found: choose the project's interpreter or use `assume`",
+    "未找到已安装的训练库：请选择项目的解释器，或使用 `assume`",
+)
+RULE_LINK: Final = Translated("About {code}", "关于 {code}")
+
+NOT_TRUSTED: Final = Translated(
+    "ranksafe runs nothing until this workspace is trusted.",
+    "工作区受信任之前，ranksafe 不会运行任何程序。",
+)
+NOT_UNDER_FOLDER: Final = Translated(
+    "ranksafe runs only Python files inside an open folder; {file} is not.",
+    "ranksafe 只运行已打开文件夹中的 Python 文件；{file} 不在其中。",
+)
+NOT_SAVED: Final = Translated(
+    "Save first, then run: {files} differ from the files on disk.",
+    "请先保存再运行：{files} 与磁盘上的文件不同。",
+)
+UNKNOWN_TARGET: Final = Translated(
+    "There is no target named {target}.", "没有名为 {target} 的运行目标。"
+)
+ALREADY_RUNNING: Final = Translated(
+    "{file} is running already; cancel that run first.", "{file} 已在运行；请先取消该次运行。"
+)
+NO_RUN: Final = Translated("No run of ranksafe is going on.", "当前没有 ranksafe 运行。")
+NO_LOG: Final = Translated("There is no log of a run yet.", "还没有运行日志。")
+LOG_AT: Final = Translated("The log of the run: {path}", "运行日志：{path}")
+NO_RULE: Final = Translated("ranksafe has no rule {code}.", "ranksafe 没有规则 {code}。")
+PAGE_AT: Final = Translated("The page of {code}: {path}", "{code} 的说明页：{path}")
+WRONG_ARGUMENTS: Final = Translated(
+    "The arguments of {command} are not right: {reason}", "{command} 的参数不正确：{reason}"
+)
+CANNOT_RUN: Final = Translated("The run could not be started: {reason}", "无法启动运行：{reason}")
+
+RUN_TITLE: Final = Translated("Run {file}", "运行 {file}")
+SMOKE_TITLE: Final = Translated("Smoke run of {file}", "试运行 {file}")
+PROVE_TITLE: Final = Translated("Prove {code}", "验证 {code}")
+RUN_SUCCEEDED: Final = Translated(
+    "{file} succeeded ({seconds} s).", "{file} 运行成功（{seconds} 秒）。"
+)
+RUN_FAILED: Final = Translated("{file} failed: {reason}", "{file} 运行失败：{reason}")
+RUN_CANCELLED: Final = Translated("{file} was cancelled.", "{file} 的运行已取消。")
+RUN_LIMIT: Final = Translated(
+    "{file} met a limit of the simulation.", "{file} 遇到了模拟环境的限制。"
+)
+FAILED_WITHOUT_REASON: Final = Translated("see the log", "请查看日志")
+ON_RANK: Final = Translated("on rank {rank}", "在 rank {rank} 上")
+CALLED_FROM: Final = Translated("called in {function}", "由 {function} 调用")
+
+CONFIGURATION_PROBLEM: Final = Translated("{file}: {problem}", "{file}：{problem}")
+UNKNOWN_SELECTOR: Final = Translated(
+    "ranksafe settings: `{selector}` names no rule.", "ranksafe 设置：`{selector}` 不对应任何规则。"
+)
+RULE_PROBLEM: Final = Translated("A rule could not be loaded: {problem}", "无法加载规则：{problem}")
+PROOFS_MISSING: Final = Translated(
+    "{code} has no proof that can be run.", "{code} 没有可运行的验证程序。"
+)
+PROVED: Final = Translated(
+    "{code} is proved: the failing program failed as the rule says, the fixed one did not.",
+    "{code} 已验证：失败程序如规则所述失败，修复后的程序正常。",
+)
+NOT_PROVED: Final = Translated("{code} was not proved: {reason}", "{code} 未能验证：{reason}")

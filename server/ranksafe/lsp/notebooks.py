@@ -1,0 +1,169 @@
+"""Notebooks: ``notebookDocument/*``. The Python cells are analysed as one text, each finding goes to its cell."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lsprotocol import types
+
+from ranksafe.lsp.documents import Document, Place, apply_changes, client_range, place_in
+from ranksafe.lsp.lines import LineBuffer, PositionEncoding, TouchedLines
+from ranksafe.lsp.notebook_text import CellStart, python_lines
+from ranksafe.source.position import Position, Range
+
+if TYPE_CHECKING:
+    from ranksafe.lsp.server import RanksafeServer
+
+SYNC_OPTIONS = types.NotebookDocumentSyncOptions(
+    notebook_selector=[
+        types.NotebookDocumentFilterWithCells(
+            cells=[types.NotebookCellLanguage(language="python")],
+        )
+    ],
+    save=True,
+)
+
+
+class Cell:
+    """One Python cell."""
+
+    def __init__(self, item: types.TextDocumentItem) -> None:
+        self.uri = item.uri
+        self.version = item.version
+        self.buffer = LineBuffer(item.text)
+
+
+class Notebook(Document):
+    """An open notebook."""
+
+    def __init__(
+        self, params: types.DidOpenNotebookDocumentParams, encoding: PositionEncoding
+    ) -> None:
+        super().__init__(params.notebook_document.uri, encoding)
+        self._order = [cell.document for cell in params.notebook_document.cells]
+        self._cells = {item.uri: Cell(item) for item in params.cell_text_documents}
+        self._starts: list[CellStart] = []
+        self._lines: list[str] = []
+        self._join()
+
+    @property
+    def text(self) -> str:
+        """What is analysed."""
+        return "".join(self._lines)
+
+    @property
+    def uris(self) -> Sequence[str]:
+        """What carries diagnostics."""
+        return [start.uri for start in self._starts]
+
+    def line(self, number: int) -> str:
+        """One line of the text, with its end."""
+        return self._lines[number] if 0 <= number < len(self._lines) else ""
+
+    def version_of(self, uri: str) -> int | None:
+        """A cell's version."""
+        cell = self._cells.get(uri)
+        return cell.version if cell else None
+
+    def locate(self, place: Range) -> Place:
+        """The cell and where in it; a range never goes on into the next cell."""
+        start = self._cell_at(place.start.line)
+        last = start.first_line + start.line_count - 1
+        end = place.end if place.end.line <= last else Position(last, 0)
+        inside = Range(
+            Position(place.start.line - start.first_line, place.start.column),
+            Position(end.line - start.first_line, end.column),
+        )
+        buffer = self._cells[start.uri].buffer
+        return Place(start.uri, client_range(buffer, inside, self.encoding))
+
+    def place_of(self, uri: str, position: types.Position) -> Position:
+        """The line below the cell's first one."""
+        start = next((start for start in self._starts if start.uri == uri), None)
+        if start is None:
+            return Position(0, 0)
+        inside = place_in(self._cells[uri].buffer, position, self.encoding)
+        return Position(start.first_line + inside.line, inside.column)
+
+    def change(self, change: types.NotebookDocumentChangeEvent) -> list[str]:
+        """Take over a ``notebookDocument/didChange``; the URIs of the cells that went away."""
+        gone: list[str] = []
+        cells = change.cells
+        if cells is None:
+            return gone
+        if cells.structure is not None:
+            gone = self._restructure(cells.structure)
+        for content in cells.text_content or ():
+            cell = self._cells.get(content.document.uri)
+            if cell is not None:
+                cell.version = content.document.version
+                for _ in apply_changes(cell.buffer, content.changes, self.encoding):
+                    pass
+        before = self._lines
+        self._join()
+        touched = _difference(before, self._lines)
+        if touched is not None:
+            self.touch(touched)
+        return gone
+
+    def _restructure(self, structure: types.NotebookDocumentCellChangeStructure) -> list[str]:
+        array = structure.array
+        new = [cell.document for cell in array.cells or ()]
+        self._order[array.start : array.start + array.delete_count] = new
+        for item in structure.did_open or ():
+            self._cells[item.uri] = Cell(item)
+        gone = [closed.uri for closed in structure.did_close or ()]
+        for uri in gone:
+            self._cells.pop(uri, None)
+        return gone
+
+    def _cell_at(self, line: int) -> CellStart:
+        index = bisect_right([start.first_line for start in self._starts], line) - 1
+        return self._starts[max(index, 0)]
+
+    def _join(self) -> None:
+        self._starts, self._lines = [], []
+        for uri in self._order:
+            cell = self._cells.get(uri)
+            if cell is None:
+                continue
+            lines = python_lines(cell.buffer.lines)
+            if not lines[-1].endswith(("\n", "\r")):
+                lines[-1] += "\n"
+            self._starts.append(CellStart(uri, len(self._lines), len(lines)))
+            self._lines += lines
+
+
+def _difference(before: Sequence[str], after: Sequence[str]) -> TouchedLines | None:
+    if before == after:
+        return None
+    buffer = LineBuffer("".join(before))
+    return buffer.replace_all("".join(after))
+
+
+def register(server: RanksafeServer) -> None:
+    """Answer ``notebookDocument/*``."""
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    def opened(params: types.DidOpenNotebookDocumentParams) -> None:
+        notebook = Notebook(params, server.encoding)
+        server.documents.add(notebook)
+        server.checks.opened(notebook)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    def changed(params: types.DidChangeNotebookDocumentParams) -> None:
+        notebook = server.documents.get(params.notebook_document.uri)
+        if isinstance(notebook, Notebook):
+            gone = notebook.change(params.change)
+            server.documents.add(notebook)
+            for uri in gone:
+                server.publisher.clear(uri)
+            server.checks.changed(notebook)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    def closed(params: types.DidCloseNotebookDocumentParams) -> None:
+        notebook = server.documents.get(params.notebook_document.uri)
+        if notebook is not None:
+            server.checks.closed(notebook)

@@ -1,0 +1,199 @@
+"""Diagnostics: findings and run failures as the client shows them, pulled if the client can, else pushed.
+
+Two kinds of places are pushed even to a client that pulls, because it would never ask for them: notebook cells, and
+failures of a run in files that are not open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from lsprotocol import types
+from pygls.uris import from_fs_path
+
+from ranksafe.checker.finding import Finding, Level, Related
+from ranksafe.lsp.documents import Document, TextDocument, client_range
+from ranksafe.lsp.lines import LineBuffer
+from ranksafe.source.position import Range
+
+if TYPE_CHECKING:
+    from ranksafe.lsp.run_findings import RunFinding
+    from ranksafe.lsp.server import RanksafeServer
+
+SOURCE: Final = "ranksafe"
+RUN_SOURCE: Final = "ranksafe run"
+
+_SEVERITY: Final = {
+    Level.ERROR: types.DiagnosticSeverity.Error,
+    Level.WARNING: types.DiagnosticSeverity.Warning,
+    Level.INFORMATION: types.DiagnosticSeverity.Information,
+}
+_UNNECESSARY: Final = frozenset({"RS001"})
+
+
+class Publisher:
+    """Brings diagnostics to the client."""
+
+    def __init__(self, server: RanksafeServer) -> None:
+        self._server = server
+        self._reports = 0
+        self.client_pulls = False
+        self._pushed_unopened: set[str] = set()
+        self._unopened: dict[Path, LineBuffer] = {}
+        """Lines of files that a failure's frames name, read once per run."""
+
+    # -- what is shown
+
+    def diagnostics(self, document: Document) -> dict[str, list[types.Diagnostic]]:
+        """The diagnostics of each of the document's URIs."""
+        result: dict[str, list[types.Diagnostic]] = {uri: [] for uri in document.uris}
+        for finding in document.findings:
+            place = document.locate(finding.range)
+            if place.uri in result:
+                result[place.uri].append(self.of_finding(document, finding))
+        for failure in document.run_findings:
+            place = document.locate(failure.range)
+            if place.uri in result:
+                result[place.uri].append(self._of_failure(failure, place.range))
+        return result
+
+    def show(self, document: Document) -> None:
+        """Push the document's diagnostics, unless the client asks for them itself."""
+        if self.client_pulls and isinstance(document, TextDocument):
+            return
+        for uri, items in self.diagnostics(document).items():
+            self._publish(uri, items, document.version_of(uri))
+
+    def show_changed(self, documents: Iterable[Document]) -> None:
+        """As `show`, for changes the client does not know of: one that pulls is told to ask again."""
+        documents = list(documents)
+        for document in documents:
+            self.show(document)
+        if self.client_pulls and any(isinstance(one, TextDocument) for one in documents):
+            self.refresh()
+
+    def refresh(self) -> None:
+        """Have a pulling client ask again."""
+        self._server.workspace_diagnostic_refresh(None)
+
+    def clear(self, uri: str) -> None:
+        """Take away what was pushed for a URI."""
+        self._publish(uri, [], None)
+
+    # -- run failures in files that are not open
+
+    def show_unopened(self, failures: Iterable[RunFinding]) -> None:
+        """Push the failures in files that are not open, in place of those pushed before."""
+        self._unopened.clear()
+        by_uri: dict[str, list[types.Diagnostic]] = {}
+        for failure in failures:
+            uri = from_fs_path(str(failure.path)) or ""
+            place = self.location(failure.path, failure.range)
+            by_uri.setdefault(uri, []).append(self._of_failure(failure, place.range))
+        for uri in self._pushed_unopened - set(by_uri):
+            self.clear(uri)
+        for uri, items in by_uri.items():
+            self._publish(uri, items, None)
+        self._pushed_unopened = set(by_uri)
+
+    def taken_over(self, uri: str) -> None:
+        """A file was opened: from now on its diagnostics come with the document."""
+        if uri in self._pushed_unopened:
+            self._pushed_unopened.discard(uri)
+            self.clear(uri)
+
+    # -- pulled
+
+    def report(
+        self, document: Document, previous_result_id: str | None
+    ) -> types.DocumentDiagnosticReport:
+        """The answer to ``textDocument/diagnostic``."""
+        items = self.diagnostics(document)[document.uri]
+        last = document.report
+        if last is None or last.items != items:
+            self._reports += 1
+            last = document.new_report(f"ranksafe-{self._reports}", items)
+        elif previous_result_id == last.result_id:
+            return types.RelatedUnchangedDocumentDiagnosticReport(result_id=last.result_id)
+        return types.RelatedFullDocumentDiagnosticReport(items=items, result_id=last.result_id)
+
+    # -- conversion
+
+    def location(self, path: Path, place: Range) -> types.Location:
+        """A range of a file for the client; of a file that is not open by the text on disk."""
+        document = self._server.documents.with_path(path)
+        if document is not None:
+            shown = document.locate(place)
+            return types.Location(shown.uri, shown.range)
+        uri = from_fs_path(str(path)) or path.as_uri()
+        return types.Location(uri, client_range(self._on_disk(path), place, self._server.encoding))
+
+    def _on_disk(self, path: Path) -> LineBuffer:
+        if path not in self._unopened:
+            try:
+                text = path.read_text(encoding="utf-8", errors="replace")
+            except OSError:
+                text = ""
+            self._unopened[path] = LineBuffer(text)
+        return self._unopened[path]
+
+    def of_finding(self, document: Document, finding: Finding) -> types.Diagnostic:
+        """A finding as the client shows it."""
+        page = self._server.checks.page_of(finding.code)
+        return types.Diagnostic(
+            range=document.locate(finding.range).range,
+            message=finding.message.in_language(self._server.language),
+            severity=_SEVERITY[finding.level],
+            code=finding.code,
+            code_description=types.CodeDescription(href=page) if page else None,
+            source=SOURCE,
+            tags=[types.DiagnosticTag.Unnecessary] if finding.code in _UNNECESSARY else None,
+            related_information=[self._related(document, related) for related in finding.related]
+            or None,
+            data={
+                "name": finding.name,
+                "fixes": [
+                    {"key": offer.key, "applicability": offer.applicability.value}
+                    for offer in finding.fixes
+                ],
+            },
+        )
+
+    def _related(self, document: Document, related: Related) -> types.DiagnosticRelatedInformation:
+        if related.path is None or related.path == document.path:
+            place = document.locate(related.range)
+            location = types.Location(place.uri, place.range)
+        else:
+            location = self.location(related.path, related.range)
+        message = related.message.in_language(self._server.language)
+        return types.DiagnosticRelatedInformation(location, message)
+
+    def _of_failure(self, failure: RunFinding, place: types.Range) -> types.Diagnostic:
+        page = self._server.checks.page_of(failure.code) if failure.code else None
+        return types.Diagnostic(
+            range=place,
+            message=failure.message.in_language(self._server.language),
+            severity=types.DiagnosticSeverity.Error
+            if failure.is_root_cause
+            else types.DiagnosticSeverity.Information,
+            code=failure.code or failure.kind,
+            code_description=types.CodeDescription(href=page) if page else None,
+            source=RUN_SOURCE,
+            related_information=[
+                types.DiagnosticRelatedInformation(
+                    self.location(related.path, related.range),
+                    related.message.in_language(self._server.language),
+                )
+                for related in failure.related
+                if related.path is not None
+            ]
+            or None,
+            data={"run": failure.run_id, "kind": failure.kind},
+        )
+
+    def _publish(self, uri: str, items: list[types.Diagnostic], version: int | None) -> None:
+        self._server.text_document_publish_diagnostics(
+            types.PublishDiagnosticsParams(uri=uri, diagnostics=items, version=version)
+        )

@@ -1,0 +1,189 @@
+"""Runs and proofs that the editor asked for: progress with cancel, failures on their lines, the log."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ranksafe.localization import Translated
+from ranksafe.lsp.messages import (
+    FAILED_WITHOUT_REASON,
+    RUN_CANCELLED,
+    RUN_FAILED,
+    RUN_LIMIT,
+    RUN_SUCCEEDED,
+    RUN_TITLE,
+    SMOKE_TITLE,
+)
+from ranksafe.lsp.progress import Progress
+from ranksafe.lsp.run_findings import findings_of
+
+if TYPE_CHECKING:
+    from ranksafe.lsp.server import RanksafeServer
+    from ranksafe.runs.model import Failure, RunEvent, RunRequest, RunResult
+
+
+class RunningRun(Protocol):
+    """What is used of `ranksafe.runs.start.Run`, which is imported when the first run starts."""
+
+    run_id: str
+
+    def cancel(self) -> None:
+        """Have every process of the run ended; returns at once."""
+
+    def wait(self, timeout: float | None = None) -> RunResult | None:
+        """The result, or None when the run goes on after ``timeout`` seconds."""
+
+
+@dataclass(slots=True)
+class Active:
+    """A run that goes on."""
+
+    script: Path
+    run: RunningRun
+    progress: Progress
+
+
+class RunControl:
+    """The runs of this server, by run id."""
+
+    def __init__(self, server: RanksafeServer) -> None:
+        self._server = server
+        self._active: dict[str, Active] = {}
+        self._starting: set[Path] = set()
+        self._logs: dict[str, Path] = {}
+        self._last_run_of: dict[Path, str] = {}
+
+    # -- questions
+
+    def running(self, script: Path | None) -> str | None:
+        """The id of the run of a script that goes on ("" while it is being started)."""
+        if script in self._starting:
+            return ""
+        return next((key for key, one in self._active.items() if one.script == script), None)
+
+    def log_of(self, run_id: str | None) -> Path | None:
+        """The log of a run, or of the last one."""
+        if run_id is None:
+            run_id = next(reversed(self._logs), None)
+        return self._logs.get(run_id) if run_id is not None else None
+
+    def last_log(self, script: Path) -> str | None:
+        """The id of the script's last run that left a log."""
+        run_id = self._last_run_of.get(script)
+        return run_id if run_id in self._logs else None
+
+    # -- start and end
+
+    async def start(self, request: RunRequest) -> str:
+        """Start a run and return its id.
+
+        Raises `ranksafe.runs.errors.RunNotPossible` when it cannot be started.
+        """
+        from ranksafe.runs.start import start_run
+
+        loop = asyncio.get_running_loop()
+        title = SMOKE_TITLE if request.steps is not None else RUN_TITLE
+        progress = Progress(self._server, title.filled(file=request.script.name))
+
+        def on_event(event: RunEvent) -> None:
+            loop.call_soon_threadsafe(self._show_event, progress, event)
+
+        self._starting.add(request.script)
+        try:
+            await progress.begin()
+            run = await loop.run_in_executor(None, start_run, request, on_event)
+        except BaseException:
+            progress.end("")
+            raise
+        finally:
+            self._starting.discard(request.script)
+        self._active[run.run_id] = Active(request.script, run, progress)
+        self._last_run_of[request.script] = run.run_id
+        progress.on_cancel(run.cancel)
+        _in_thread(lambda: run.wait(), lambda result: self._ended(run.run_id, result), loop)
+        self._server.lenses_changed()
+        return run.run_id
+
+    def cancel(self, run_id: str | None) -> bool:
+        """End one run, or without an id all of them; whether there was one."""
+        chosen = [one for key, one in self._active.items() if run_id is None or key == run_id]
+        for one in chosen:
+            one.run.cancel()
+        return bool(chosen)
+
+    def end_all(self) -> None:
+        """End every run and wait for it: the server goes away."""
+        active = list(self._active.values())
+        for one in active:
+            one.run.cancel()
+        for one in active:
+            one.run.wait(_LONGEST_END_SECONDS)
+
+    def _show_event(self, progress: Progress, event: RunEvent) -> None:
+        if event.kind in ("status", "step", "failure"):
+            progress.report(event.text.splitlines()[0] if event.text else "")
+
+    def _ended(self, run_id: str, result: RunResult | None) -> None:
+        active = self._active.pop(run_id, None)
+        if active is None or result is None:
+            return
+        if result.log is not None:
+            self._logs[run_id] = result.log
+        server = self._server
+        if result.outcome.value != "cancelled":
+            server.run_findings.replace(active.script, findings_of(active.script, result))
+            server.publisher.show_changed(server.documents)
+            server.publisher.show_unopened(server.unopened_failures())
+        summary = _summary(active.script, result).in_language(server.language)
+        active.progress.end(summary)
+        if result.outcome.value in ("succeeded", "cancelled"):
+            server.log(summary)
+        else:
+            server.warn(summary)
+        server.lenses_changed()
+
+
+_LONGEST_END_SECONDS = 15.0
+
+
+def _in_thread(
+    work: Callable[[], RunResult | None],
+    then: Callable[[RunResult | None], None],
+    loop: asyncio.AbstractEventLoop,
+) -> None:
+    """A thread of its own: a run takes hours, and the pool's threads would hold up the server's end."""
+
+    def body() -> None:
+        result = work()
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(then, result)
+
+    threading.Thread(target=body, daemon=True).start()
+
+
+def _summary(script: Path, result: RunResult) -> Translated:
+    if result.outcome.value == "succeeded":
+        return RUN_SUCCEEDED.filled(file=script.name, seconds=round(result.seconds))
+    if result.outcome.value == "cancelled":
+        return RUN_CANCELLED.filled(file=script.name)
+    if result.outcome.value == "simulation-limit":
+        return RUN_LIMIT.filled(file=script.name)
+    first = next(iter(result.failures), None)
+    reason = FAILED_WITHOUT_REASON if first is None else _reason(first)
+    return RUN_FAILED.filled(file=script.name, reason=reason)
+
+
+def _reason(failure: Failure) -> Translated:
+    """One line: what happened, on which rank, where."""
+    text = failure.message.splitlines()[0] if failure.message else failure.kind
+    where = "" if failure.rank is None else f"rank {failure.rank}"
+    if failure.filename and failure.line:
+        where += f"{', ' if where else ''}{Path(failure.filename).name}:{failure.line}"
+    return (
+        Translated(f"{text} ({where})", f"{text}（{where}）") if where else Translated(text, text)
+    )

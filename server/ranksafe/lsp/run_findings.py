@@ -1,0 +1,135 @@
+"""Failures of runs as places in files: kept until their line is edited or the script's next run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranksafe.checker.finding import Related
+from ranksafe.localization import Translated
+from ranksafe.lsp.history import shifted_range
+from ranksafe.lsp.lines import TouchedLines
+from ranksafe.lsp.messages import CALLED_FROM, ON_RANK
+from ranksafe.source.position import Position, Range
+
+if TYPE_CHECKING:
+    from ranksafe.runs.model import Failure, Frame, RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinding:
+    """One failure of a run, on the line that caused it."""
+
+    script: Path
+    run_id: str
+    path: Path
+    range: Range
+    code: str | None
+    kind: str
+    message: Translated
+    related: tuple[Related, ...]
+    is_root_cause: bool
+    """False: a rank that failed because another one had."""
+
+    def shifted(self, touched: TouchedLines) -> RunFinding | None:
+        """The finding after an edit; None when its line was edited."""
+        if self.range.start.line <= touched.last and touched.first <= self.range.end.line:
+            return None
+        return replace(self, range=shifted_range(self.range, touched))
+
+
+@dataclass(slots=True)
+class RunFindings:
+    """The failures of each script's last run, by file."""
+
+    _by_path: dict[Path, list[RunFinding]] = field(default_factory=dict)
+
+    def of(self, path: Path | None) -> list[RunFinding]:
+        """The failures in a file. The list is shared: an open document takes away what its edits outdate."""
+        return self._by_path.setdefault(path, []) if path is not None else []
+
+    def replace(self, script: Path, findings: Iterable[RunFinding]) -> None:
+        """Put the failures of a script's new run in place of those of its last one."""
+        for known in self._by_path.values():
+            known[:] = [finding for finding in known if finding.script != script]
+        for finding in findings:
+            self.of(finding.path).append(finding)
+
+    def all(self) -> list[RunFinding]:
+        """Every failure that still stands."""
+        return [finding for findings in self._by_path.values() for finding in findings]
+
+
+def findings_of(script: Path, result: RunResult) -> list[RunFinding]:
+    """The failures of a run that have a place; one without a line stands at the top of the script."""
+    return [_finding(script, result.run_id, failure) for failure in result.failures]
+
+
+def _finding(script: Path, run_id: str, failure: Failure) -> RunFinding:
+    path = _absolute(failure.filename) if failure.filename and failure.line else None
+    return RunFinding(
+        script=script,
+        run_id=run_id,
+        path=path or script,
+        range=_range(failure.line, failure.column, failure.end_line, failure.end_column)
+        if path
+        else Range(Position(0, 0), Position(0, 0)),
+        code=failure.code,
+        kind=failure.kind,
+        message=_message(failure),
+        related=tuple(_related(frame) for frame in _callers(failure)),
+        is_root_cause=failure.root_cause,
+    )
+
+
+def _message(failure: Failure) -> Translated:
+    rank = Translated("", "") if failure.rank is None else ON_RANK.filled(rank=failure.rank)
+    head = f"{failure.message}"
+    english = " ".join(filter(None, (head, f"({rank.en})" if rank.en else "")))
+    chinese = "".join(filter(None, (head, f"（{rank.zh_cn}）" if rank.zh_cn else "")))
+    return Translated(
+        f"{english}\n{failure.explanation.en}".rstrip(),
+        f"{chinese}\n{failure.explanation.zh_cn}".rstrip(),
+    )
+
+
+def _callers(failure: Failure) -> list[Frame]:
+    """The call chain, innermost first, without the frame that carries the diagnostic itself."""
+    return [
+        frame
+        for frame in reversed(failure.frames)
+        if (frame.filename, frame.line) != (failure.filename, failure.line)
+        and Path(frame.filename).is_absolute()
+    ]
+
+
+def _related(frame: Frame) -> Related:
+    source = f": {frame.source.strip()}" if frame.source.strip() else ""
+    message = CALLED_FROM.filled(function=frame.function)
+    return Related(
+        Translated(f"{message.en}{source}", f"{message.zh_cn}{source}"),
+        _range(frame.line, frame.column, frame.end_line, frame.end_column),
+        Path(frame.filename),
+    )
+
+
+def _range(
+    line: int | None, column: int | None, end_line: int | None, end_column: int | None
+) -> Range:
+    """From 1-based to 0-based; without columns the whole line."""
+    first = max((line or 1) - 1, 0)
+    if column is None or end_column is None:
+        return Range(Position(first, 0), Position(first, _WHOLE_LINE))
+    last = max((end_line or line or 1) - 1, first)
+    return Range(Position(first, column - 1), Position(last, end_column - 1))
+
+
+_WHOLE_LINE = 1_000_000
+"""Beyond any line: cut to the line's end when it is converted for the client."""
+
+
+def _absolute(filename: str) -> Path | None:
+    path = Path(filename)
+    return path if path.is_absolute() else None

@@ -1,0 +1,123 @@
+"""May this be run, and how: every condition of a run is checked here, before anything starts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ranksafe.localization import Translated
+from ranksafe.lsp.documents import TextDocument
+from ranksafe.lsp.messages import (
+    ALREADY_RUNNING,
+    NOT_SAVED,
+    NOT_TRUSTED,
+    NOT_UNDER_FOLDER,
+    UNKNOWN_TARGET,
+)
+
+if TYPE_CHECKING:
+    from ranksafe.lsp.server import RanksafeServer
+    from ranksafe.runs.model import RunRequest
+
+SMOKE_STEPS: Final = 2
+_TARGET: Final = re.compile(r"local|simulated:\d+|(?:ssh|slurm):[A-Za-z0-9][\w.@-]*")
+
+
+class Refused(Exception):
+    """A command is not carried out; `message` says why."""
+
+    def __init__(self, message: Translated) -> None:
+        super().__init__(message.en)
+        self.message = message
+
+
+def require_trust(server: RanksafeServer) -> None:
+    """Raise Refused until the user trusts the workspace."""
+    if not server.trusted:
+        raise Refused(NOT_TRUSTED)
+
+
+def script_of(server: RanksafeServer, uri: str) -> Path:
+    """The file behind a URI. Raises Refused unless it is a Python file under an open folder, links resolved."""
+    path = server.path_of(uri)
+    if path is not None and path.suffix == ".py":
+        real = path.resolve()
+        if real.is_file() and any(
+            real.is_relative_to(folder.resolve()) for folder in server.folders()
+        ):
+            return path
+    raise Refused(NOT_UNDER_FOLDER.filled(file=path.name if path else uri))
+
+
+def check_target(name: str) -> str:
+    """A target's name. Raises Refused for what is not one: a target never carries a command line."""
+    if not _TARGET.fullmatch(name):
+        raise Refused(UNKNOWN_TARGET.filled(target=name))
+    return name
+
+
+def request_for(
+    server: RanksafeServer, uri: str, given: Mapping[str, Any], *, smoke: bool
+) -> RunRequest:
+    """What is to be started for a document. Raises Refused."""
+    from ranksafe.runs.model import RunRequest
+
+    require_trust(server)
+    script = script_of(server, uri)
+    if server.runs.running(script) is not None:
+        raise Refused(ALREADY_RUNNING.filled(file=script.name))
+    _require_saved(server, script)
+    choices = server.user_state.of(script)
+    target = given.get("target")
+    gpus = _count(given.get("gpus"))
+    cpu_ranks = _count(given.get("cpuRanks"))
+    return RunRequest(
+        script=script,
+        target=check_target(target if isinstance(target, str) and target else choices.target),
+        gpus=cpu_ranks or gpus,
+        cpu_ranks=cpu_ranks is not None or given.get("cpuRanks") is True,
+        steps=SMOKE_STEPS if smoke else None,
+        arguments=choices.arguments,
+        config_file=choices.config_file,
+        interpreter=server.options.python,
+        working_directory=server.folder_of(script),
+        environment=dict(server.options.run_environment),
+        language=server.language,
+    )
+
+
+def _count(value: object) -> int | None:
+    is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
+    return value if is_count and isinstance(value, int) else None
+
+
+def _require_saved(server: RanksafeServer, script: Path) -> None:
+    """The run reads files, the user looks at buffers: they must agree, in every open file of the same folder."""
+    folder = server.folder_of(script)
+    unsaved = [
+        document.path.name
+        for document in server.documents
+        if isinstance(document, TextDocument)
+        and document.path is not None
+        and (document.path == script or server.folder_of(document.path) == folder)
+        and _differs_from_disk(document)
+    ]
+    if unsaved:
+        raise Refused(NOT_SAVED.filled(files=", ".join(unsaved)))
+
+
+def _differs_from_disk(document: TextDocument) -> bool:
+    if document.path is None:
+        return False
+    try:
+        on_disk = document.path.read_bytes().decode("utf-8-sig", errors="replace")
+    except OSError:
+        return True
+    return _normalized(on_disk) != _normalized(document.text)
+
+
+def _normalized(text: str) -> str:
+    """Line ends and a last empty line differ between buffer and file in some editors without any edit."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")

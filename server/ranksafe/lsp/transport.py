@@ -1,0 +1,119 @@
+"""The server's standard input and output.
+
+pygls 2.1.1 takes four thread switches to read one message (``pygls/io_.py``, ``run_async``); here one thread cuts the
+input into messages and hands over all that have arrived, so that keys typed meanwhile are seen before the next
+analysis starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from pygls.io_ import StdoutWriter
+
+if TYPE_CHECKING:
+    from ranksafe.lsp.server import RanksafeServer
+
+logger = logging.getLogger(__name__)
+
+_LENGTH: Final = re.compile(rb"(?:^|\r\n)content-length: *(\d+)\r\n", re.IGNORECASE)
+_READ_BYTES: Final = 1 << 16
+
+
+class MessageSplitter:
+    """Cuts a stream of bytes into the bodies of LSP messages."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take more bytes and give the bodies that are complete now."""
+        self._buffer += data
+        while (body := self._next()) is not None:
+            yield body
+
+    def _next(self) -> bytes | None:
+        head = self._buffer.find(b"\r\n\r\n")
+        if head < 0:
+            return None
+        length = _LENGTH.search(self._buffer[: head + 2])
+        start = head + 4
+        if length is None:
+            # No length, no body: go on after this header.
+            del self._buffer[:start]
+            return b""
+        end = start + int(length[1])
+        if len(self._buffer) < end:
+            return None
+        body = bytes(self._buffer[start:end])
+        del self._buffer[:end]
+        return body
+
+
+def serve_stdio(server: RanksafeServer) -> None:
+    """Serve on standard input and output until the client says ``exit`` or goes away."""
+    output = sys.stdout.buffer
+    # A stray print, ours or a plug-in's, must not end up between messages.
+    sys.stdout = sys.stderr
+    server.protocol.set_writer(StdoutWriter(output))
+    try:
+        asyncio.run(_serve(server, sys.stdin.fileno()))
+    except BrokenPipeError:
+        logger.info("the client is gone")
+    finally:
+        server.end()
+        server.shutdown()  # type: ignore[no-untyped-call]
+
+
+async def _serve(server: RanksafeServer, descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+
+    def receive(bodies: list[bytes]) -> None:
+        for body in bodies:
+            _handle(server, body)
+
+    reader = threading.Thread(
+        target=_read,
+        args=(
+            descriptor,
+            lambda bodies: loop.call_soon_threadsafe(receive, bodies),
+            lambda: loop.call_soon_threadsafe(ended.set),
+        ),
+        daemon=True,
+        name="ranksafe-input",
+    )
+    reader.start()
+    await ended.wait()
+
+
+def _read(
+    descriptor: int, deliver: Callable[[list[bytes]], object], ended: Callable[[], object]
+) -> None:
+    splitter = MessageSplitter()
+    try:
+        # Not through sys.stdin: a thread that waits in its buffer would abort the interpreter's exit.
+        while data := os.read(descriptor, _READ_BYTES):
+            bodies = [body for body in splitter.feed(data) if body]
+            if bodies:
+                deliver(bodies)
+        ended()
+    except (OSError, RuntimeError):
+        # The input was closed under us, or the loop has ended already.
+        return
+
+
+def _handle(server: RanksafeServer, body: bytes) -> None:
+    protocol = server.protocol
+    try:
+        protocol.handle_message(json.loads(body, object_hook=protocol.structure_message))
+    except Exception:
+        logger.exception("a message could not be handled")

@@ -1,0 +1,16 @@
+"""The part that rides along in the user's processes.
+
+`inject` is put on PYTHONPATH of a run; nothing else of ranksafe is importable there. It uses the standard library
+only, runs on CPython 3.8 and newer, and writes JSON and plain text, never pickles.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+INJECT_DIRECTORY = Path(__file__).parent / "inject"
+"""Goes first on PYTHONPATH; holds `sitecustomize` and the package `ranksafe_agent`, nothing a script could shadow."""
+
+DIRECTORY_VARIABLE = "RANKSAFE_RUN_DIRECTORY"
+SCRIPT_VARIABLE = "RANKSAFE_RUN_SCRIPT"
+STEPS_VARIABLE = "RANKSAFE_RUN_STEPS"

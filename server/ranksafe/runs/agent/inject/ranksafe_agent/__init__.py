@@ -1,0 +1,60 @@
+"""Records how one rank of a run lives and ends. Standard library only, CPython 3.8+, every hook guarded."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+
+def activate(inject_directory: str) -> None:
+    """Start recording if this process is a rank of a run; called once, before the user's script."""
+    directory = os.environ.get("RANKSAFE_RUN_DIRECTORY")
+    if not directory:
+        return
+    from . import process
+
+    rank = process.current_rank(os.environ.get("RANKSAFE_RUN_SCRIPT", ""))
+    if rank is None:
+        return
+    steps = _positive(os.environ.get("RANKSAFE_RUN_STEPS"))
+    _leave_no_trace(inject_directory)
+    process.redirect_output(directory, rank)
+
+    from . import ending, fatal, heartbeat, journal
+    from . import steps as step_counter
+
+    book = journal.Journal(directory, rank)
+    book.write("start", **process.description(rank))
+    installers: list[Callable[[], None]] = [
+        lambda: ending.install(book),
+        lambda: fatal.install(directory, rank),
+        lambda: heartbeat.install(book, directory, rank),
+        lambda: step_counter.install(book, steps),
+    ]
+    for install in installers:
+        try:
+            install()
+        except Exception as error:  # one hook that fails must not cost the others
+            book.write("agent-problem", text=repr(error))
+
+
+def _positive(text: str | None) -> int | None:
+    try:
+        number = int(text or "")
+    except ValueError:
+        return None
+    return number if number > 0 else None
+
+
+def _leave_no_trace(inject_directory: str) -> None:
+    """Make the script, and whatever it starts, see the paths and variables it would see without us."""
+    sys.path[:] = [entry for entry in sys.path if entry != inject_directory]
+    for name in [name for name in os.environ if name.startswith("RANKSAFE_RUN_")]:
+        del os.environ[name]
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    rest = [entry for entry in entries if entry != inject_directory]
+    if any(rest):
+        os.environ["PYTHONPATH"] = os.pathsep.join(rest)
+    else:
+        os.environ.pop("PYTHONPATH", None)

@@ -1,0 +1,67 @@
+"""Call a function once a named module has really been imported.
+
+Acting in ``exec_module`` and not in ``find_spec`` matters: libraries probe ``find_spec("torch")`` without importing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Callable
+
+Action = Callable[[ModuleType], None]
+
+
+class _Finder:
+    """Stands first on ``sys.meta_path``, asks the others, and wraps the loader of the modules it waits for."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self.actions: dict[str, Action] = {}
+        self.report = report
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name not in self.actions:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                self._wrap(name, spec)
+                return spec
+        return None
+
+    def _wrap(self, name: str, spec: ModuleSpec) -> None:
+        loader: Any = spec.loader
+        if loader is None or not hasattr(loader, "exec_module"):
+            return
+        execute = loader.exec_module
+
+        def exec_module(module: ModuleType) -> None:
+            with contextlib.suppress(AttributeError):
+                del loader.exec_module
+            execute(module)
+            action = self.actions.pop(name, None)
+            if action is None:
+                return
+            try:
+                action(module)
+            except Exception as error:  # an unknown version of a library
+                self.report(f"{name}: {error!r}")
+
+        try:
+            loader.exec_module = exec_module
+        except AttributeError:
+            self.report(f"{name}: its loader cannot be wrapped")
+
+
+def after_import(actions: Mapping[str, Action], report: Callable[[str], None]) -> None:
+    """Run each action after its module's first import; problems go to ``report``, never to the importer."""
+    finder = _Finder(report)
+    finder.actions.update(actions)
+    sys.meta_path.insert(0, finder)

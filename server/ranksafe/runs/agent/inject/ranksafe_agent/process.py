@@ -1,0 +1,92 @@
+"""Which process this is, and where its output goes."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Any
+
+_OPTIONS_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
+
+
+def current_rank(script: str) -> int | None:
+    """The rank of this process, or None where it is the launcher, a worker or a helper.
+
+    A rank is the process whose main program is the run's script. Launchers for one process set no RANK (accelerate
+    1.15.0 ``simple_launcher``), so the command line decides and RANK only numbers.
+    """
+    main = _main_program()
+    rank = os.environ.get("RANK", "")
+    if main is None:
+        return int(rank) if rank.isdigit() else None
+    if not main or not script or not _same_file(main, script):
+        return None
+    return int(rank) if rank.isdigit() else 0
+
+
+def description(rank: int) -> dict[str, Any]:
+    """What is worth knowing of this process when it starts."""
+    return {
+        "rank": rank,
+        "local_rank": _number("LOCAL_RANK", 0),
+        "world_size": _number("WORLD_SIZE", 1),
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "python": sys.version.split()[0],
+        "argv": _command_line() or [],
+    }
+
+
+def redirect_output(directory: str, rank: int) -> None:
+    """Give this rank output files of its own: lines of several ranks in one pipe run into each other.
+
+    Done on the file descriptors, so that output of C++ code and of forked workers follows.
+    """
+    for stream, name in ((1, "stdout"), (2, "stderr")):
+        path = os.path.join(directory, f"rank{rank}.{name}")
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            os.dup2(descriptor, stream)
+            os.close(descriptor)
+        except OSError:
+            return
+
+
+def _number(name: str, default: int) -> int:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdigit() else default
+
+
+def _command_line() -> list[str] | None:
+    original = getattr(sys, "orig_argv", None)
+    if original:
+        return list(original)
+    try:
+        with open("/proc/self/cmdline", "rb") as file:
+            return [os.fsdecode(part) for part in file.read().split(b"\0")[:-1]]
+    except OSError:
+        return None
+
+
+def _main_program() -> str | None:
+    """The script Python was told to run; "" for ``-m`` and ``-c``; None where the command line is unknown."""
+    arguments = _command_line()
+    if arguments is None:
+        return None
+    rest = iter(arguments[1:])
+    for argument in rest:
+        if argument in _OPTIONS_WITH_VALUE:
+            next(rest, None)
+        elif argument in ("-m", "-c") or argument.startswith(("-m", "-c")):
+            return ""
+        elif not argument.startswith("-"):
+            return argument
+    return ""
+
+
+def _same_file(one: str, other: str) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return os.path.abspath(one) == os.path.abspath(other)

@@ -1,0 +1,121 @@
+"""Counts optimizer steps, and ends a smoke run after N of them without a change to the script.
+
+Every rank counts for itself: ranks that run the same program stop after the same step, with no collective of ours.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any
+
+from . import distributed
+from .after_import import Action, after_import
+from .journal import Journal
+
+_JOURNALED_STEPS = 5
+
+
+class SmokeRunEnd(SystemExit):
+    """Ends a rank after the wanted number of steps; status 0, so that launchers see a success."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+
+class _Steps:
+    def __init__(self, journal: Journal, limit: int | None) -> None:
+        self.journal = journal
+        self.limit = limit
+        self.by_optimizer: dict[int, int] = {}
+        self.trainer_steps = 0
+        self.trainers_running = 0
+
+    def optimizer_stepped(self, optimizer: object, *_: Any) -> None:
+        """Called by torch after each ``Optimizer.step``."""
+        if not self.journal.is_mine:
+            return
+        count = self.by_optimizer.get(id(optimizer), 0) + 1
+        self.by_optimizer[id(optimizer)] = count
+        highest = max(self.by_optimizer.values())
+        if count == highest and (count <= _JOURNALED_STEPS or count % 100 == 0):
+            self.journal.write("step", step=count, group=distributed.group_size())
+        if self.limit is not None and self._is_over(self.limit):
+            self.end()
+
+    def _is_over(self, limit: int) -> bool:
+        """Several optimizers (a GAN) finish the same round; one that steps no more does not hold up the end."""
+        counts = self.by_optimizer.values()
+        over = max(counts) > limit or min(counts) >= limit
+        if self.trainers_running:
+            # The Trainer stops by itself through its control flag; only one that ignores the flag is cut short.
+            return max(counts) > limit
+        return over
+
+    def end(self) -> None:
+        """End this rank here. Raising in another thread would end only that thread."""
+        if threading.current_thread() is not threading.main_thread():
+            self.journal.write("agent-problem", text="steps are made in a thread: cannot stop")
+            self.limit = None
+            return
+        self.journal.write("stopped", steps=max(self.by_optimizer.values(), default=0))
+        raise SmokeRunEnd
+
+
+def install(journal: Journal, limit: int | None) -> None:
+    """Count steps from torch's first import on; with ``limit``, stop there."""
+    steps = _Steps(journal, limit)
+
+    def on_optimizer(module: Any) -> None:
+        # torch >= 2.0 has the global hook; before that steps are not counted.
+        module.register_optimizer_step_post_hook(steps.optimizer_stepped)
+
+    actions: dict[str, Action] = {"torch.optim.optimizer": on_optimizer}
+    if limit is not None:
+        actions["transformers.trainer_callback"] = functools.partial(_hook_callbacks, steps)
+        actions["transformers.trainer"] = functools.partial(_hook_trainer, steps)
+    after_import(actions, lambda text: journal.write("agent-problem", text=text))
+
+
+def _hook_callbacks(steps: _Steps, module: Any) -> None:
+    handler: Any = module.CallbackHandler
+    on_step_end, on_epoch_end = handler.on_step_end, handler.on_epoch_end
+
+    def quiet(control: Any) -> Any:
+        """The last step of a smoke run must not save over the user's checkpoints or start a full evaluation."""
+        control.should_training_stop = True
+        control.should_save = False
+        control.should_evaluate = False
+        return control
+
+    @functools.wraps(on_step_end)
+    def step_end(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        control = on_step_end(self, *arguments, **keywords)
+        steps.trainer_steps += 1
+        return quiet(control) if steps.trainer_steps >= (steps.limit or 0) else control
+
+    @functools.wraps(on_epoch_end)
+    def epoch_end(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        control = on_epoch_end(self, *arguments, **keywords)
+        return quiet(control) if steps.trainer_steps >= (steps.limit or 0) else control
+
+    handler.on_step_end, handler.on_epoch_end = step_end, epoch_end
+
+
+def _hook_trainer(steps: _Steps, module: Any) -> None:
+    trainer: Any = module.Trainer
+    train = trainer.train
+
+    @functools.wraps(train)
+    def smoke_train(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        steps.trainers_running += 1
+        try:
+            result = train(self, *arguments, **keywords)
+        finally:
+            steps.trainers_running -= 1
+        if steps.trainer_steps >= (steps.limit or 0):
+            # What follows would save or evaluate a model that was hardly trained.
+            steps.end()
+        return result
+
+    trainer.train = smoke_train

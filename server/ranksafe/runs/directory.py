@@ -1,0 +1,67 @@
+"""Where a run keeps its files: one private folder per run under the user's cache."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import time
+from pathlib import Path
+
+from ranksafe.localization import Translated
+from ranksafe.runs.errors import RunNotPossible
+
+KEPT_RUNS = 30
+"""Older runs are deleted when a new one starts."""
+
+
+def cache_directory() -> Path:
+    """``ranksafe`` under XDG_CACHE_HOME, ``~/.cache`` where that is not set or not absolute."""
+    configured = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".cache"
+    return base / "ranksafe"
+
+
+def new_run_directory() -> Path:
+    """An empty folder that only the user can read; its name is the run's id.
+
+    Raises RunNotPossible when it cannot be made (no space, no permission).
+    """
+    runs = cache_directory() / "runs"
+    try:
+        runs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        prune(runs)
+        directory = runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+        directory.mkdir(mode=0o700)
+        (directory / "in-use").write_text(str(os.getpid()), encoding="utf-8")
+    except OSError as error:
+        raise RunNotPossible(_CANNOT_WRITE.filled(path=runs, reason=error.strerror)) from error
+    return directory
+
+
+def prune(runs: Path) -> None:
+    """Delete all but the newest `KEPT_RUNS` runs; those still going on stay."""
+    folders = sorted(entry for entry in runs.iterdir() if entry.is_dir())
+    for folder in folders[:-KEPT_RUNS]:
+        if not _in_use(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def release(directory: Path) -> None:
+    """The run is over; its folder may be pruned."""
+    (directory / "in-use").unlink(missing_ok=True)
+
+
+def _in_use(directory: Path) -> bool:
+    try:
+        owner = int((directory / "in-use").read_text(encoding="utf-8"))
+        os.kill(owner, 0)
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+_CANNOT_WRITE = Translated(
+    en="The run's files cannot be written to {path}: {reason}. Free some space there, or set XDG_CACHE_HOME.",
+    zh_cn="无法将运行文件写入 {path}：{reason}。请释放该处的磁盘空间，或设置 XDG_CACHE_HOME。",
+)

@@ -1,0 +1,110 @@
+"""How each rank ended, before anything is said about why."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass
+from enum import Enum
+
+from ranksafe.localization import Translated
+from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
+from ranksafe.runs.explain.launcher_report import LauncherReport
+from ranksafe.runs.explain.signatures import Signature, match
+from ranksafe.runs.model import Frame
+
+
+class Ending(str, Enum):
+    """The ways a rank ends, the likeliest causes of a failed run first."""
+
+    RAISED = "raised"
+    """An exception of its own."""
+    SILENT = "silent"
+    """Died without a word: killed, os._exit, a fatal signal, a bare exit status."""
+    PEER_LOST = "peer-lost"
+    """An exception that only tells of another rank's end."""
+    STOPPED = "stopped"
+    """Ended by the launcher because of another rank."""
+    FINISHED = "finished"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """One rank's ending."""
+
+    rank: RankEvidence
+    ending: Ending
+    time: float
+    raised: Raised | None = None
+    known: tuple[Signature, Translated] | None = None
+    exit: int | None = None
+
+
+def deaths_of(evidence: Evidence, report: LauncherReport) -> list[Death]:
+    """Every rank's ending, in the order of ranks."""
+    return [_death(rank, evidence, report) for _, rank in sorted(evidence.ranks.items())]
+
+
+def _death(rank: RankEvidence, evidence: Evidence, report: LauncherReport) -> Death:
+    exit_status = _exit_of(rank, evidence, report)
+    time = rank.last_seen or 0.0
+    if rank.raised is not None:
+        known = known_failure(rank.raised)
+        lost = known is not None and known[0].secondary
+        ending = Ending.PEER_LOST if lost else Ending.RAISED
+        return Death(rank, ending, rank.raised_at or time, rank.raised, known, exit_status or 1)
+    if rank.os_exit is not None:
+        ending = Ending.SILENT if rank.os_exit else Ending.FINISHED
+        return Death(rank, ending, time, exit=rank.os_exit)
+    was_told = rank.pid in report.stopped_pids and exit_status in (None, -signal.SIGTERM)
+    if was_told or exit_status == -signal.SIGTERM:
+        return Death(rank, Ending.STOPPED, time, exit=exit_status)
+    if rank.ended and (exit_status == 0 or (exit_status is None and not rank.asked_exit)):
+        return Death(rank, Ending.FINISHED, time, exit=0)
+    if exit_status or rank.asked_exit:
+        return Death(rank, Ending.SILENT, time, exit=exit_status or rank.asked_exit)
+    ending = Ending.FINISHED if exit_status == 0 else Ending.UNKNOWN
+    return Death(rank, ending, time, exit=exit_status)
+
+
+def _exit_of(rank: RankEvidence, evidence: Evidence, report: LauncherReport) -> int | None:
+    status = report.exits.get(rank.rank, report.exits.get(rank.local_rank))
+    if status is None and len(evidence.ranks) == 1:
+        status = report.only_exit if report.only_exit is not None else evidence.returncode
+    if status is None and evidence.returncode == 0:
+        status = 0
+    return status
+
+
+def known_failure(raised: Raised) -> tuple[Signature, Translated] | None:
+    """The signature of the exception, or else of the first one of its chain that is known.
+
+    What was merely being handled when another error came (``__context__``) explains nothing by itself.
+    """
+    explicit = [raised, *_causes(raised)]
+    for each in explicit:
+        known = match(each.text, each.frames, innermost(each.frames))
+        if known is not None:
+            return known
+    return None
+
+
+def _causes(raised: Raised) -> list[Raised]:
+    found: list[Raised] = []
+    for origin in (raised.cause, *raised.group):
+        if origin is not None:
+            found += [origin, *_causes(origin)]
+    return found
+
+
+def innermost(frames: tuple[Frame, ...]) -> Frame | None:
+    """The innermost frame marked as the user's."""
+    return next((frame for frame in reversed(frames) if frame.in_user_code), None)
+
+
+def signal_name(status: int) -> str:
+    """``SIGKILL`` for -9."""
+    try:
+        return signal.Signals(-status).name
+    except ValueError:
+        return f"signal {-status}"

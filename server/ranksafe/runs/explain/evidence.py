@@ -1,0 +1,246 @@
+"""What a run left behind, as plain data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ranksafe.runs.model import Frame
+
+_TAIL_BYTES = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An exception, recorded by the agent or read from a printed traceback."""
+
+    type: str
+    """The class's name without its module; empty for a message that was printed and not raised."""
+    message: str
+    frames: tuple[Frame, ...]
+    notes: tuple[str, ...] = ()
+    cause: Raised | None = None
+    """What it was raised from (``raise … from``)."""
+    context: Raised | None = None
+    """What was being handled when it was raised."""
+    group: tuple[Raised, ...] = ()
+    where: str | None = None
+    """The thread, replica or worker it happened in, if not in the rank's main thread."""
+
+    @property
+    def text(self) -> str:
+        """As Python prints the last line of a traceback, notes included."""
+        head = ": ".join(part for part in (self.type, self.message) if part)
+        return "\n".join((head, *self.notes))
+
+    def chain(self) -> Iterator[Raised]:
+        """This exception, then what it came from, outermost first; members of a group after their group."""
+        yield self
+        for origin in (self.cause, self.context, *self.group):
+            if origin is not None:
+                yield from origin.chain()
+
+
+@dataclass(slots=True)
+class RankEvidence:
+    """All that is known of one rank."""
+
+    rank: int
+    local_rank: int = 0
+    world_size: int = 1
+    host: str = ""
+    pid: int | None = None
+    started: float | None = None
+    raised: Raised | None = None
+    raised_at: float | None = None
+    thread_errors: list[Raised] = field(default_factory=list)
+    os_exit: int | None = None
+    """Status the rank passed to ``os._exit``."""
+    asked_exit: int | None = None
+    """Status the rank passed to ``sys.exit`` last."""
+    exit_frames: tuple[Frame, ...] = ()
+    ended: bool = False
+    """The interpreter shut down in order (not killed, no ``os._exit``)."""
+    ended_at: float | None = None
+    exit: int | None = None
+    """Status seen by the launcher; negative: a signal."""
+    beat: tuple[Frame, ...] = ()
+    """Where the main thread was at the last heartbeat."""
+    beat_at: float | None = None
+    fatal: tuple[Frame, ...] = ()
+    steps: int = 0
+    stopped: bool = False
+    """Ended by a smoke run's limit."""
+    group_size: int | None = None
+    """World size of the largest process group seen; None: none was initialised."""
+    errors: str = ""
+    """The end of its standard error."""
+
+    @property
+    def last_seen(self) -> float | None:
+        """The last moment the rank is known to have lived."""
+        times = [self.started, self.raised_at, self.ended_at, self.beat_at]
+        return max((time for time in times if time is not None), default=None)
+
+
+@dataclass(slots=True)
+class Evidence:
+    """A run's evidence: its ranks, and what its launcher said."""
+
+    ranks: dict[int, RankEvidence]
+    launcher: str = ""
+    """The launcher's output; of a saved log, everything."""
+    status: str = "exited"
+    """As the process's; "timed-out" where it was ended for taking too long."""
+    returncode: int | None = None
+    expected_ranks: int | None = None
+
+
+def load_evidence(directory: Path, expected_ranks: int | None) -> Evidence:
+    """Read a run directory; what is missing or damaged is left out."""
+    evidence = Evidence({}, expected_ranks=expected_ranks)
+    for path in sorted(directory.glob("rank*.jsonl")):
+        rank = _load_rank(path)
+        if rank is not None:
+            evidence.ranks[rank.rank] = rank
+    evidence.launcher = _tail(directory / "launcher.stdout") + _tail(directory / "launcher.stderr")
+    summary = parse_entry(_tail(directory / "supervisor.json"))
+    evidence.status = str(summary.get("status", "lost"))
+    evidence.returncode = summary.get("returncode")
+    return evidence
+
+
+def _load_rank(path: Path) -> RankEvidence | None:
+    number = path.name.removeprefix("rank").removesuffix(".jsonl")
+    if not number.isdigit():
+        return None
+    rank = RankEvidence(int(number))
+    for line in _tail(path, limit=20_000_000).splitlines():
+        event = parse_entry(line)
+        reader = _READERS.get(event.get("event", ""))
+        if reader is not None:
+            reader(rank, event)
+        if event.get("group") is not None:
+            rank.group_size = event["group"]
+    beat = parse_entry(_tail(path.with_suffix(".beat")))
+    rank.beat = _frames(beat.get("frames"))
+    rank.beat_at = beat.get("time")
+    rank.group_size = rank.group_size or beat.get("group")
+    rank.fatal = _fatal_frames(_tail(path.with_suffix(".fatal")))
+    rank.errors = _tail(path.with_suffix(".stderr"))
+    return rank
+
+
+def _start(rank: RankEvidence, event: Mapping[str, Any]) -> None:
+    rank.local_rank, rank.world_size = event["local_rank"], event["world_size"]
+    rank.host, rank.pid, rank.started = event["host"], event["pid"], event["time"]
+
+
+def _exception(rank: RankEvidence, event: Mapping[str, Any]) -> None:
+    raised = raised_from(event["exception"], event.get("thread"))
+    if event.get("thread"):
+        rank.thread_errors.append(raised)
+    else:
+        rank.raised, rank.raised_at = raised, event["time"]
+
+
+def _os_exit(rank: RankEvidence, event: Mapping[str, Any]) -> None:
+    rank.os_exit, rank.ended_at = event["status"], event["time"]
+    rank.exit_frames = _frames(event["frames"])
+
+
+def _exit(rank: RankEvidence, event: Mapping[str, Any]) -> None:
+    rank.ended, rank.ended_at = True, event["time"]
+    asked = event.get("asked")
+    if asked:
+        rank.asked_exit, rank.exit_frames = asked["status"], _frames(asked["frames"])
+
+
+def _step(rank: RankEvidence, event: Mapping[str, Any]) -> None:
+    rank.steps = max(rank.steps, event["step"])
+
+
+def _stopped(rank: RankEvidence, event: Mapping[str, Any]) -> None:
+    rank.stopped, rank.steps = True, max(rank.steps, event["steps"])
+
+
+_READERS = {
+    "start": _start,
+    "exception": _exception,
+    "os-exit": _os_exit,
+    "exit": _exit,
+    "step": _step,
+    "stopped": _stopped,
+}
+
+
+def raised_from(data: Mapping[str, Any], where: str | None = None) -> Raised:
+    """A `Raised` from the agent's JSON."""
+    cause, context = data.get("cause"), data.get("context")
+    return Raised(
+        type=str(data.get("type", "Exception")),
+        message=str(data.get("message", "")),
+        frames=_frames(data.get("frames")),
+        notes=tuple(str(note) for note in data.get("notes", ())),
+        cause=raised_from(cause) if cause else None,
+        context=raised_from(context) if context else None,
+        group=tuple(raised_from(member) for member in data.get("group", ())),
+        where=where,
+    )
+
+
+def _frames(data: Any) -> tuple[Frame, ...]:
+    return tuple(
+        Frame(
+            filename=str(entry["file"]),
+            line=int(entry["line"]),
+            function=str(entry["function"]),
+            source=str(entry.get("source", "")),
+            column=entry.get("column"),
+            end_line=entry.get("end_line"),
+            end_column=entry.get("end_column"),
+        )
+        for entry in data or ()
+    )
+
+
+def _fatal_frames(text: str) -> tuple[Frame, ...]:
+    """The crashed thread's stack in faulthandler's text, outermost first; else the main thread's, the last."""
+    stacks: list[list[Frame]] = []
+    crashed = False
+    for line in text.splitlines():
+        if "most recent call first" in line:
+            if stacks and line.startswith("Current thread"):
+                stacks.clear()
+            stacks.append([])
+            crashed = line.startswith("Current thread")
+        elif stacks and line.startswith('  File "'):
+            name, _, rest = line.removeprefix('  File "').partition('", line ')
+            number, _, function = rest.partition(" in ")
+            if number.isdigit():
+                stacks[-1].append(Frame(name, int(number), function))
+        elif stacks and crashed and not line.strip():
+            break
+    return tuple(reversed(stacks[-1])) if stacks else ()
+
+
+def parse_entry(text: str) -> dict[str, Any]:
+    """A JSON object; empty for anything else, such as a line cut off by a full disk."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _tail(path: Path, limit: int = _TAIL_BYTES) -> str:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - limit))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""

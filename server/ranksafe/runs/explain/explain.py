@@ -1,0 +1,128 @@
+"""Choose the root cause and put every failure into words.
+
+Causality comes before clocks: hosts' clocks differ, and the rank that hangs or loses a connection often speaks first. A
+rank that died without a word outranks its peers' complaints about it; an exception of a rank's own outranks lost
+connections; among equals the earliest counts, the launcher's opinion breaking ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ranksafe.localization import Language
+from ranksafe.runs.explain import words
+from ranksafe.runs.explain.deaths import Death, Ending, deaths_of
+from ranksafe.runs.explain.evidence import Evidence, RankEvidence
+from ranksafe.runs.explain.failures import failure_of, launcher_failure, marked_evidence
+from ranksafe.runs.explain.hangs import hang_failures
+from ranksafe.runs.explain.launcher_report import read_launcher
+from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.timeouts import compare_timeouts
+from ranksafe.runs.model import Failure, RankReport
+
+_CAUSES = (Ending.RAISED, Ending.SILENT)
+
+
+def explain(
+    evidence: Evidence, user_code: UserCode, language: Language = "en"
+) -> tuple[list[Failure], list[RankReport]]:
+    """Failures, root causes first, and one report per rank."""
+    evidence = marked_evidence(evidence, user_code)
+    report = read_launcher(evidence.launcher)
+    deaths = deaths_of(evidence, report)
+    reports = [_report(death, evidence) for death in deaths]
+    if evidence.status == "cancelled":
+        return [], reports
+    if evidence.status == "timed-out":
+        return hang_failures([death.rank for death in deaths], language), reports
+    if _all_well(deaths, evidence):
+        return _unconnected(deaths, language), reports
+    ordered = sorted(deaths, key=lambda death: _order(death, report.first))
+    root = next((death for death in ordered if death.ending in _CAUSES), None)
+    if root is None:
+        root = _left_early(deaths) or next(
+            (death for death in ordered if death.ending is Ending.PEER_LOST), None
+        )
+    if root is None:
+        failure = launcher_failure(evidence, user_code, language)
+        return ([failure] if failure else []), reports
+    first = _compared(failure_of(root, deaths, language), evidence)
+    failures = [_on_every_rank(first, deaths, language)]
+    for death in ordered:
+        if death is not root and death.ending in (*_CAUSES, Ending.PEER_LOST):
+            other = replace(failure_of(death, deaths, language), root_cause=False)
+            if not _same(other, failures[0]):
+                failures.append(other)
+    return failures, reports
+
+
+def _compared(failure: Failure, evidence: Evidence) -> Failure:
+    if failure.kind != "collective-timeout":
+        return failure
+    said = "\n".join((evidence.launcher, *(rank.errors for rank in evidence.ranks.values())))
+    together = compare_timeouts(said)
+    return failure if together is None else replace(failure, explanation=together)
+
+
+def _on_every_rank(failure: Failure, deaths: Sequence[Death], language: Language) -> Failure:
+    """An unknown exception that every rank met at the same line is hardly about several GPUs."""
+    if failure.kind != "exception" or len(deaths) < 2:
+        return failure
+    alike = all(
+        death.ending is Ending.RAISED and _same(failure_of(death, deaths, language), failure)
+        for death in deaths
+    )
+    return replace(failure, explanation=words.EVERY_RANK) if alike else failure
+
+
+def _all_well(deaths: Sequence[Death], evidence: Evidence) -> bool:
+    return bool(deaths) and evidence.returncode == 0
+
+
+def _order(death: Death, first: int | None) -> tuple[int, float, bool]:
+    """Ranks that can be a cause by themselves first, then by time."""
+    rank = 0 if death.ending in _CAUSES else 1 if death.ending is Ending.PEER_LOST else 2
+    return rank, death.time, death.rank.rank != first
+
+
+def _left_early(deaths: Sequence[Death]) -> Death | None:
+    """A rank that finished while others were still waiting for it in a collective."""
+    lost = any(death.ending is Ending.PEER_LOST for death in deaths)
+    finished = [
+        death for death in deaths if death.ending is Ending.FINISHED and not death.rank.stopped
+    ]
+    return min(finished, key=lambda death: death.time) if lost and finished else None
+
+
+def _same(one: Failure, other: Failure) -> bool:
+    """The same failure on another rank is one failure."""
+    place = (one.kind, one.filename, one.line)
+    return place == (other.kind, other.filename, other.line)
+
+
+def _unconnected(deaths: Sequence[Death], language: Language) -> list[Failure]:
+    """Ranks that trained to the end without ever forming a group: each made its own model."""
+    ranks: list[RankEvidence] = [death.rank for death in deaths]
+    trained = [rank for rank in ranks if rank.steps > 0]
+    if len(trained) < 2:
+        return []
+    if any(rank.group_size is not None and rank.group_size > 1 for rank in ranks):
+        return []
+    return [words.unconnected(len(trained), language)]
+
+
+def _report(death: Death, evidence: Evidence) -> RankReport:
+    rank = death.rank
+    names = {
+        Ending.RAISED: "failed",
+        Ending.SILENT: "killed" if (death.exit or 0) < 0 else "failed",
+        Ending.PEER_LOST: "failed",
+        Ending.STOPPED: "stopped",
+        Ending.FINISHED: "succeeded",
+        Ending.UNKNOWN: "stopped" if evidence.returncode else "unknown",
+    }
+    outcome = names[death.ending]
+    if evidence.status in ("cancelled", "timed-out") and death.ending is not Ending.FINISHED:
+        outcome = "stopped"
+    return RankReport(rank.rank, rank.host, death.exit, outcome)

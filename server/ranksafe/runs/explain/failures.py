@@ -1,0 +1,235 @@
+"""From one rank's ending to a `Failure`: message, place, explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ranksafe.localization import Language, Translated
+from ranksafe.runs.explain import words
+from ranksafe.runs.explain.deaths import Death, Ending, innermost, known_failure, signal_name
+from ranksafe.runs.explain.evidence import Evidence, Raised
+from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.signatures import match
+from ranksafe.runs.explain.traceback_text import parse_tracebacks
+from ranksafe.runs.explain.unfold import spawned_rank, unfold
+from ranksafe.runs.model import Failure, Frame
+
+_MESSAGE_LIMIT = 2000
+_LAUNCHER_ERRORS = ("ChildFailedError", "CalledProcessError")
+
+
+def marked_evidence(evidence: Evidence, user_code: UserCode) -> Evidence:
+    """The evidence with quoted tracebacks unfolded and the user's frames marked everywhere."""
+    for rank in evidence.ranks.values():
+        if rank.raised is None and rank.thread_errors and not rank.ended:
+            rank.raised = rank.thread_errors[-1]
+        if rank.raised is None:
+            rank.raised = _printed(rank.errors)
+        if rank.raised is not None:
+            rank.raised = _marked(unfold(rank.raised), user_code)
+        rank.exit_frames = user_code.marked(rank.exit_frames)
+        rank.beat = user_code.marked(rank.beat)
+        rank.fatal = user_code.marked(rank.fatal)
+    return evidence
+
+
+def _printed(errors: str) -> Raised | None:
+    """The last traceback on standard error, for ranks whose agent saw none.
+
+    One that came before a traceback-less end was handled by the script, so only a final one counts.
+    """
+    found = parse_tracebacks(errors[-20_000:])
+    if not found:
+        return None
+    last = found[-1]
+    ending = errors.rstrip()[-4000:]
+    return last if last.message[-200:] and ending.endswith(last.message[-200:]) else None
+
+
+def _marked(raised: Raised, user_code: UserCode) -> Raised:
+    return replace(
+        raised,
+        frames=user_code.marked(raised.frames),
+        cause=_marked(raised.cause, user_code) if raised.cause else None,
+        context=_marked(raised.context, user_code) if raised.context else None,
+        group=tuple(_marked(member, user_code) for member in raised.group),
+    )
+
+
+def failure_of(death: Death, deaths: Sequence[Death], language: Language) -> Failure:
+    """The failure of one rank."""
+    if death.raised is not None:
+        spawned = spawned_rank(death.raised)
+        rank = death.rank.rank if spawned is None else spawned
+        failure = raised_failure(death.raised, rank, language)
+        if failure.kind == "batch-norm-single-sample" and death.rank.steps == 0:
+            # The very first batch: not a last partial one, but one sample per process or replica.
+            failure = replace(failure, code="RS302")
+        return failure
+    if death.ending is Ending.FINISHED:
+        return _left_early(death, deaths, language)
+    return _silent(death, language)
+
+
+def raised_failure(raised: Raised, rank: int | None, language: Language) -> Failure:
+    """The failure an exception tells of. The place is where the trouble began: its explicit cause, if it has one."""
+    origin = blamed(raised)
+    known = known_failure(raised)
+    kind = known[0].kind if known else "exception"
+    explanation = known[1] if known else words.UNKNOWN
+    return _located(
+        Failure(
+            kind=kind,
+            code=known[0].code if known else None,
+            rank=rank,
+            message=_message(raised, origin, language),
+            filename=None,
+            line=None,
+            column=None,
+            end_line=None,
+            end_column=None,
+            frames=_call_chain(raised, origin),
+            explanation=explanation,
+        )
+    )
+
+
+def blamed(raised: Raised) -> Raised:
+    """The exception at the bottom: through explicit causes and groups, as long as they touch the user's code."""
+    origins = [origin for origin in (raised.cause, *raised.group) if origin is not None]
+    for origin in origins:
+        deeper = blamed(origin)
+        if innermost(deeper.frames) is not None:
+            return deeper
+    if origins and innermost(raised.frames) is None:
+        return blamed(origins[0])
+    return raised
+
+
+def _call_chain(raised: Raised, origin: Raised) -> tuple[Frame, ...]:
+    """The frames that lead to the blamed exception.
+
+    A cause's own traceback begins where it was caught, so what called that function is taken from the exception it
+    became; one from a worker or a replica continues its caller's frames where it has none of the user's.
+    """
+    if origin is raised or not origin.frames:
+        return raised.frames
+    if origin.where is not None:
+        return origin.frames if innermost(origin.frames) else raised.frames + origin.frames
+    first = origin.frames[0]
+    for index in range(len(raised.frames) - 1, -1, -1):
+        frame = raised.frames[index]
+        if (frame.filename, frame.function) == (first.filename, first.function):
+            return raised.frames[:index] + origin.frames
+    return origin.frames
+
+
+def _message(raised: Raised, origin: Raised, language: Language) -> str:
+    first = _short(origin.text if origin.where else raised.text)
+    if origin.where:
+        return f"{first} [{origin.where}]"
+    if origin is raised:
+        return first
+    return words.CAUSED_BY.in_language(language).format(outer=first, inner=_short(origin.text))
+
+
+def _short(text: str) -> str:
+    head = text.split("\nOriginal Traceback", 1)[0].strip()
+    return head if len(head) <= _MESSAGE_LIMIT else head[:_MESSAGE_LIMIT] + "…"
+
+
+def _located(failure: Failure) -> Failure:
+    frame = innermost(failure.frames)
+    if frame is None:
+        return failure
+    return replace(
+        failure,
+        filename=frame.filename,
+        line=frame.line,
+        column=frame.column,
+        end_line=frame.end_line,
+        end_column=frame.end_column,
+    )
+
+
+def _silent(death: Death, language: Language) -> Failure:
+    """A rank that left no exception: what is known of its end, and the last line it was seen on."""
+    rank, status = death.rank, death.exit or 0
+    frames = rank.fatal or rank.exit_frames or rank.beat
+    exact = bool(rank.fatal or rank.exit_frames)
+    known = match(rank.errors[-4000:]) if status > 0 else None
+    if status < 0:
+        kind = "killed" if signal_name(status) == "SIGKILL" else "fatal-signal"
+        message = words.KILLED.in_language(language).format(signal=signal_name(status))
+        explanation = words.OF_SIGNAL.get(signal_name(status), words.OTHER_SIGNAL)
+    else:
+        kind = "exit-status"
+        how = "os._exit" if rank.os_exit is not None else "sys.exit" if rank.exit_frames else ""
+        message = words.exited(status, how).in_language(language)
+        explanation = words.EXITED
+    if known is not None and not known[0].secondary:
+        kind, explanation = known[0].kind, known[1]
+    if not exact and frames:
+        explanation = _both(explanation, words.APPROXIMATE)
+    return _located(
+        Failure(
+            kind=kind,
+            code=known[0].code if known else None,
+            rank=rank.rank,
+            message=message,
+            filename=None,
+            line=None,
+            column=None,
+            end_line=None,
+            end_column=None,
+            frames=frames,
+            explanation=explanation,
+        )
+    )
+
+
+def _left_early(death: Death, deaths: Sequence[Death], language: Language) -> Failure:
+    """The place is where a peer still waited; the rank that left has no line any more."""
+    waiting = next(each for each in deaths if each.ending is Ending.PEER_LOST)
+    assert waiting.raised is not None
+    failure = raised_failure(waiting.raised, death.rank.rank, language)
+    message = words.LEFT_EARLY_MESSAGE.filled(rank=death.rank.rank, peer=waiting.rank.rank)
+    return replace(
+        failure,
+        kind="rank-left-early",
+        code=None,
+        message=message.in_language(language),
+        explanation=words.LEFT_EARLY,
+    )
+
+
+def launcher_failure(evidence: Evidence, user_code: UserCode, language: Language) -> Failure | None:
+    """A run that failed before, or without, a rank of its own to blame."""
+    if evidence.status == "lost":
+        return words.without_place("run-lost", words.LOST_MESSAGE, words.LOST, language)
+    told = [_marked(unfold(each), user_code) for each in parse_tracebacks(evidence.launcher)]
+    own = [each for each in told if each.type not in _LAUNCHER_ERRORS]
+    if own:
+        return replace(raised_failure(own[0], None, language), rank=None)
+    known = match(evidence.launcher)
+    if known is not None and not known[0].secondary:
+        text = _last_line(evidence.launcher)
+        return replace(
+            words.without_place(known[0].kind, Translated(text, text), known[1], language),
+            code=known[0].code,
+        )
+    if not evidence.returncode:
+        return None
+    text = _last_line(evidence.launcher) or f"exit status {evidence.returncode}"
+    return words.without_place("launcher", Translated(text, text), words.LAUNCHER, language)
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "rror" in line]
+    return (errors or lines or [""])[-1].strip()[:500]
+
+
+def _both(one: Translated, other: Translated) -> Translated:
+    return Translated(f"{one.en} {other.en}", one.zh_cn + other.zh_cn)

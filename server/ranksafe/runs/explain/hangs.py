@@ -1,0 +1,71 @@
+"""A run that did not end in time: where each rank stood, and which one the others waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ranksafe.localization import Language, Translated
+from ranksafe.runs.explain.evidence import RankEvidence
+from ranksafe.runs.explain.locate import innermost_user_frame
+from ranksafe.runs.model import Failure, Frame
+
+KIND = "time-limit"
+
+
+def hang_failures(ranks: Sequence[RankEvidence], language: Language) -> list[Failure]:
+    """One failure per rank that was still going; those that were not waiting for others come first, as the cause.
+
+    Where every rank waits, or none does, nobody is singled out.
+    """
+    going = [rank for rank in ranks if rank.beat and not rank.ended]
+    waiting = {rank.rank for rank in going if _waits(rank.beat)}
+    everyone_alike = len(waiting) in (0, len(going))
+    failures = [
+        _failure(rank, rank.rank in waiting, everyone_alike or rank.rank not in waiting, language)
+        for rank in going
+    ]
+    return sorted(failures, key=lambda failure: not failure.root_cause)
+
+
+def _waits(frames: Sequence[Frame]) -> bool:
+    """Whether the innermost frames are a collective's, or a backward pass, which waits in C++."""
+    inner = frames[-4:]
+    return any(
+        "/torch/distributed/" in frame.filename
+        or frame.filename.endswith("/torch/autograd/graph.py")
+        for frame in inner
+    )
+
+
+def _failure(rank: RankEvidence, waits: bool, root: bool, language: Language) -> Failure:
+    frame = innermost_user_frame(rank.beat)
+    message = _WAITED if waits else _WENT_ON
+    return Failure(
+        kind=KIND,
+        code=None,
+        rank=rank.rank,
+        message=message.filled(rank=rank.rank).in_language(language),
+        filename=frame.filename if frame else None,
+        line=frame.line if frame else None,
+        column=None,
+        end_line=None,
+        end_column=None,
+        frames=rank.beat,
+        explanation=_EXPLANATION,
+        root_cause=root,
+    )
+
+
+_WAITED = Translated(
+    en="time was over while rank {rank} waited for other ranks here",
+    zh_cn="到达时限时，rank {rank} 在此等待其他 rank",
+)
+_WENT_ON = Translated(
+    en="time was over while rank {rank} was here", zh_cn="到达时限时，rank {rank} 正在此处"
+)
+_EXPLANATION = Translated(
+    en="The run did not end in the time it was given. If some ranks wait in a collective and another is elsewhere, "
+    "that one does not take part: look for a branch that depends on the rank.",
+    zh_cn="运行没有在给定时间内结束。如果一些 rank 在集合通信中等待，而另一个在别处，则后者没有参与："
+    "请检查依赖 rank 的分支。",
+)

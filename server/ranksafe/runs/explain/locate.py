@@ -1,0 +1,77 @@
+"""Which frames are the user's own code."""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ranksafe.runs.model import Frame
+
+_LIBRARY_PARTS = frozenset({"site-packages", "dist-packages", "node_modules"})
+
+
+class UserCode:
+    """The folders whose files are the user's: the working directory and the script's folder.
+
+    ``anywhere``: every file that is neither installed nor of the standard library is the user's; a log from another
+    machine names folders that do not exist here.
+    """
+
+    def __init__(
+        self,
+        roots: Iterable[Path],
+        working_directory: Path | None = None,
+        *,
+        anywhere: bool = False,
+    ) -> None:
+        self._anywhere = anywhere
+        self._working_directory = str(working_directory or Path.cwd())
+        # With the root folder among them everything would be the user's.
+        self._roots = tuple({_real(str(root)) for root in roots} - {"/"})
+
+    def contains(self, filename: str) -> bool:
+        """Whether the file is the user's; installed packages and the standard library never are."""
+        if filename.startswith("<"):
+            return False
+        path = _real(self.absolute(filename))
+        parts = Path(path).parts
+        if _LIBRARY_PARTS.intersection(parts) or _is_standard_library(parts):
+            return False
+        return self._anywhere or any(
+            path == root or path.startswith(root.rstrip("/") + "/") for root in self._roots
+        )
+
+    def absolute(self, filename: str) -> str:
+        """The file's absolute name; relative ones are relative to the run's working directory."""
+        if filename.startswith("<"):
+            return filename
+        return os.path.normpath(Path(self._working_directory, filename))
+
+    def marked(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
+        """The frames with absolute names, their source lines, and the user's ones marked."""
+        return tuple(self._mark(frame) for frame in frames)
+
+    def _mark(self, frame: Frame) -> Frame:
+        name = self.absolute(frame.filename)
+        linecache.checkcache(name)
+        source = frame.source or linecache.getline(name, frame.line).strip()
+        return replace(
+            frame, filename=name, source=source, in_user_code=self.contains(frame.filename)
+        )
+
+
+def innermost_user_frame(frames: Sequence[Frame]) -> Frame | None:
+    """The last of the marked frames that is the user's own."""
+    return next((frame for frame in reversed(frames) if frame.in_user_code), None)
+
+
+def _is_standard_library(parts: Sequence[str]) -> bool:
+    return any(one == "lib" and two.startswith("python3") for one, two in itertools.pairwise(parts))
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)

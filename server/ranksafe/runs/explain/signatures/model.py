@@ -1,0 +1,93 @@
+"""Model, wrapper and Trainer signatures."""
+
+from __future__ import annotations
+
+from ranksafe.runs.explain.signatures.signature import Signature, signature
+
+SIGNATURES: tuple[Signature, ...] = (
+    signature(
+        "get-batch-samples-signature",
+        r"get_batch_samples\(\) (?:takes|missing|got an unexpected keyword)",
+        code="RS503",
+        en="get_batch_samples is overridden with the signature of another transformers version. Take "
+        "(epoch_iterator, num_batches, device) and return (batch_samples, num_items_in_batch).",
+        zh="重写的 get_batch_samples 使用了其他 transformers 版本的签名。应接收 (epoch_iterator, num_batches, "
+        "device) 并返回 (batch_samples, num_items_in_batch)。",
+    ),
+    signature(
+        "compute-loss-signature",
+        r"compute_loss\(\) got an unexpected keyword argument '(?P<name>num_items_in_batch)'",
+        code="RS504",
+        en="The Trainer passes num_items_in_batch to compute_loss since transformers 4.46, and this override "
+        "does not take it. Add the parameter num_items_in_batch=None.",
+        zh="自 transformers 4.46 起，Trainer 会把 num_items_in_batch 传给 compute_loss，而此重写没有该参数。"
+        "请添加参数 num_items_in_batch=None。",
+    ),
+    signature(
+        "unused-parameters",
+        r"Expected to have finished reduction in the prior iteration|Parameter indices which did not receive grad",
+        en="Some parameters had no part in the loss, so DistributedDataParallel waits for gradients that never "
+        "come. Remove or freeze what is unused; find_unused_parameters=True also works, but costs time and "
+        "hides mistakes.",
+        zh="部分参数没有参与损失计算，DistributedDataParallel 会一直等待它们的梯度。请删除或冻结未使用的参数；"
+        "find_unused_parameters=True 也可行，但会变慢并掩盖错误。",
+    ),
+    signature(
+        "parameter-ready-twice",
+        r"Expected to mark a variable ready only once(?:[\s\S]*?with name (?P<name>\S+) has been marked)?",
+        name="?",
+        en="A parameter (name: {name}) got its gradient twice in one backward pass. With gradient checkpointing use "
+        'gradient_checkpointing_kwargs={{"use_reentrant": False}}; do not run the same wrapped module twice '
+        "per step.",
+        zh="参数（名称：{name}）在一次反向传播中得到了两次梯度。使用梯度检查点时请设置 "
+        'gradient_checkpointing_kwargs={{"use_reentrant": False}}；不要在一步中两次运行同一个包装后的模块。',
+    ),
+    signature(
+        "models-differ-between-ranks",
+        r"params\[\d+\] in this process with sizes .* appears not to match sizes of the same param in process 0",
+        en="This rank built a model with other shapes than rank 0. Build it from the same configuration and "
+        "data on every rank (a vocabulary or a random choice made per rank is the usual cause).",
+        zh="该 rank 构建的模型形状与 rank 0 不同。请在每个 rank 上用相同的配置和数据构建模型（常见原因是每个 "
+        "rank 各自生成的词表或随机选择）。",
+    ),
+    signature(
+        "attribute-of-wrapped-model",
+        r"'(?P<wrapper>DistributedDataParallel|DataParallel|FullyShardedDataParallel)' object has no attribute "
+        r"'(?P<name>\w+)'",
+        en="{wrapper} hides the model's own attributes: {name} belongs to the model inside. Use "
+        "accelerator.unwrap_model(model).{name} or model.module.{name}.",
+        zh="{wrapper} 会隐藏模型自身的属性：{name} 属于内部的模型。请使用 "
+        "accelerator.unwrap_model(model).{name} 或 model.module.{name}。",
+    ),
+    signature(
+        "wrapper-prefix-in-state-dict",
+        r'Unexpected key\(s\) in state_dict: "module\.',
+        en='The checkpoint was saved from the wrapped model, so its keys begin with "module.". Save '
+        "model.module.state_dict() (or accelerator.unwrap_model), or strip the prefix when loading.",
+        zh="该检查点保存自包装后的模型，因此键以“module.”开头。请保存 model.module.state_dict()"
+        "（或 accelerator.unwrap_model），或在加载时去掉前缀。",
+    ),
+    signature(
+        "nothing-to-train-in-ddp",
+        r"DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient",
+        en="A frozen model needs no DistributedDataParallel: leave it unwrapped, or use "
+        "accelerator.prepare_model(model, evaluation_mode=True).",
+        zh="冻结的模型不需要 DistributedDataParallel：请不要包装，或使用 "
+        "accelerator.prepare_model(model, evaluation_mode=True)。",
+    ),
+    signature(
+        "batch-not-divisible",
+        r"IndivisibleError|Batch size \d+ must be divisible by the number of devices",
+        code="RS301",
+        en="The batch cannot be split evenly over the devices. Use a batch size that is a multiple of the "
+        "number of devices.",
+        zh="批次无法均匀分配到各设备。请使用设备数整数倍的批大小。",
+    ),
+    signature(
+        "batch-not-divisible",
+        r"global size of its dimension 0 should be divisible by (?P<devices>\d+), but it is equal to (?P<size>\d+)",
+        code="RS301",
+        en="A batch of {size} cannot be sharded over {devices} devices. Use a multiple of {devices}.",
+        zh="大小为 {size} 的批次无法分片到 {devices} 个设备。请使用 {devices} 的整数倍。",
+    ),
+)

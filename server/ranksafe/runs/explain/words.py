@@ -1,0 +1,107 @@
+"""Sentences for what has no signature of its own: deaths, early leavers, unknown failures."""
+
+from __future__ import annotations
+
+from ranksafe.localization import Language, Translated
+from ranksafe.runs.model import Failure
+
+UNKNOWN = Translated(
+    en="This failure is not one ranksafe knows; the message and the call chain are the rank's own.",
+    zh_cn="ranksafe 不认识此故障；消息和调用链均为该 rank 的原始内容。",
+)
+EVERY_RANK = Translated(
+    en="Every rank failed here in the same way, so this is most likely an ordinary error that one GPU would show too.",
+    zh_cn="每个 rank 都在此处以相同方式失败，因此这很可能是单 GPU 也会出现的普通错误。",
+)
+CAUSED_BY = Translated(en="{outer} (caused by {inner})", zh_cn="{outer}（起因：{inner}）")
+KILLED = Translated(en="killed by {signal}", zh_cn="被 {signal} 终止")
+OF_SIGNAL = {
+    "SIGKILL": Translated(
+        en="The rank was killed without a chance to say why. Usually the machine ran out of memory (look at the "
+        "kernel's log), or somebody or a scheduler killed it.",
+        zh_cn="该 rank 被强制终止，来不及说明原因。通常是机器内存不足（请查看内核日志），或被人或调度器终止。",
+    ),
+    "SIGSEGV": Translated(
+        en="Compiled code accessed memory it may not. Suspect packages built for another version of torch.",
+        zh_cn="编译代码非法访问了内存。请检查为其他版本 torch 构建的包。",
+    ),
+    "SIGABRT": Translated(
+        en="Compiled code ended the rank on purpose; its last lines on standard error say why.",
+        zh_cn="编译代码主动终止了该 rank；原因见标准错误的最后几行。",
+    ),
+    "SIGBUS": Translated(
+        en="Memory could not be provided, most often because /dev/shm is full. Enlarge it (docker run "
+        "--shm-size) or use fewer DataLoader workers.",
+        zh_cn="无法提供内存，多半是 /dev/shm 已满。请增大它（docker run --shm-size），或减少 DataLoader worker 数。",
+    ),
+}
+OTHER_SIGNAL = Translated(en="A signal ended the rank.", zh_cn="该 rank 被信号终止。")
+EXITED = Translated(
+    en="The rank ended itself with an exit status and without an exception; the other ranks then lost their "
+    "connection to it.",
+    zh_cn="该 rank 以退出码自行结束，没有抛出异常；其他 rank 随后与它失去连接。",
+)
+APPROXIMATE = Translated(
+    en="The line is where it was last seen, at most a second earlier.",
+    zh_cn="所示行是它最后一次被观察到的位置，最多早一秒。",
+)
+LEFT_EARLY_MESSAGE = Translated(
+    en="rank {rank} ended while rank {peer} was still waiting for it in a collective",
+    zh_cn="rank {rank} 已结束，而 rank {peer} 仍在集合通信中等待它",
+)
+LEFT_EARLY = Translated(
+    en="The ranks made different numbers of steps or collectives: one finished, another still waited here. Look "
+    "for batches that are not the same number on every rank, and for returns or breaks that depend on the rank.",
+    zh_cn="各 rank 执行的步数或集合通信次数不同：一个已结束，另一个仍在此处等待。请检查各 rank 的批次数是否相同，"
+    "以及依赖 rank 的 return 或 break。",
+)
+LAUNCHER = Translated(
+    en="The launcher ended with an error and no rank left a reason; its output is in the log.",
+    zh_cn="启动器报错退出，且没有 rank 留下原因；其输出见日志。",
+)
+LOST_MESSAGE = Translated(en="the run's supervisor died", zh_cn="运行的监督进程已终止")
+LOST = Translated(
+    en="The process that watches the run was ended from outside, so the run's end was not seen.",
+    zh_cn="监督运行的进程被外部终止，因此没有看到运行如何结束。",
+)
+_UNCONNECTED_MESSAGE = Translated(
+    en="{ranks} ranks trained, and no process group connected them",
+    zh_cn="{ranks} 个 rank 都在训练，但没有进程组把它们连接起来",
+)
+_UNCONNECTED = Translated(
+    en="Each rank trained a model of its own on its own: nothing averaged the gradients. Use Accelerator or the "
+    "Trainer, or call init_process_group and wrap the model in DistributedDataParallel.",
+    zh_cn="每个 rank 各自训练了自己的模型：梯度没有求平均。请使用 Accelerator 或 Trainer，或调用 "
+    "init_process_group 并用 DistributedDataParallel 包装模型。",
+)
+
+
+def exited(status: int, how: str) -> Translated:
+    """The message for a rank that ended itself; ``how``: the call, or "" where it is not known."""
+    suffix = f" ({how})" if how else ""
+    return Translated(f"ended with exit status {status}{suffix}", f"以退出码 {status} 结束{suffix}")
+
+
+def unconnected(ranks: int, language: Language) -> Failure:
+    """The silent failure of ranks that never formed a group."""
+    message = _UNCONNECTED_MESSAGE.filled(ranks=ranks)
+    return without_place("unconnected-ranks", message, _UNCONNECTED, language)
+
+
+def without_place(
+    kind: str, message: Translated, explanation: Translated, language: Language
+) -> Failure:
+    """A failure of the run as a whole."""
+    return Failure(
+        kind=kind,
+        code=None,
+        rank=None,
+        message=message.in_language(language),
+        filename=None,
+        line=None,
+        column=None,
+        end_line=None,
+        end_column=None,
+        frames=(),
+        explanation=explanation,
+    )

@@ -1,0 +1,130 @@
+"""What a run is: request, events, evidence, failures, outcome. Plain data; JSON forms as the CLI prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from ranksafe.localization import Language, Translated
+
+
+class Outcome(str, Enum):
+    """How a run ended."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    SILENT_FAILURE = "silent-failure"
+    SIMULATION_LIMIT = "simulation-limit"
+    CANCELLED = "cancelled"
+    NOT_STARTED = "not-started"
+    """Used wrongly or broken before a rank existed (no interpreter, no accelerate, no free GPU)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What to start. Only a user's own settings and commands fill `interpreter`, `arguments` and `environment`."""
+
+    script: Path
+    target: str = "local"
+    gpus: int | None = None
+    """Ranks to start; None: all free CUDA devices, else 2 CPU ranks."""
+    cpu_ranks: bool = False
+    """Start gloo ranks on the CPU even where CUDA devices exist."""
+    steps: int | None = None
+    """Stop after that many optimizer steps (a smoke run); None: run to the end."""
+    arguments: tuple[str, ...] = ()
+    config_file: Path | None = None
+    """An accelerate configuration chosen by the user; never overridden by ours."""
+    interpreter: Path | None = None
+    """The Python that has torch and accelerate; None: found (active virtual environment, the script's folder, PATH)."""
+    working_directory: Path | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
+    timeout_seconds: float | None = None
+    language: Language = "en"
+    """Of the events' texts, the messages and the lists of what was modified and what a run cannot show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One line of a traceback. Lines and columns are 1-based, columns in characters."""
+
+    filename: str
+    line: int
+    function: str
+    source: str = ""
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+    in_user_code: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Evidence explained."""
+
+    kind: str
+    """Kebab-case category of the signature table ("data-parallel-zero-dim-scatter", "rank-died", "user-error")."""
+    code: str | None
+    """The rule this failure proves, if any (RSnnn)."""
+    rank: int | None
+    message: str
+    """The exception's own type and text, or what happened ("killed by SIGKILL")."""
+    filename: str | None
+    """Innermost file of the user's code."""
+    line: int | None
+    column: int | None
+    end_line: int | None
+    end_column: int | None
+    frames: tuple[Frame, ...]
+    """Outermost first, library frames included."""
+    explanation: Translated
+    """What it means and what to do."""
+    root_cause: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class RankReport:
+    """How one rank ended."""
+
+    rank: int
+    host: str
+    exit: int | None
+    """Exit status; negative: the signal that ended it; None: unknown."""
+    outcome: str
+    """"succeeded", "failed", "killed", "stopped" (by the launcher after a peer failed), "unknown"."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunEvent:
+    """Something to show while a run goes on."""
+
+    kind: str
+    """"status" (text for people), "output" (a line of a rank), "step", "failure"."""
+    text: str
+    rank: int | None = None
+    stream: str = "stdout"
+    seconds: float = 0.0
+    """Since the start of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended, and why."""
+
+    run_id: str
+    outcome: Outcome
+    target: str
+    command: tuple[str, ...]
+    modified: tuple[str, ...]
+    """What ranksafe changed against a plain launch, in words ("stops after 2 optimizer steps")."""
+    limits: tuple[str, ...]
+    """What this run could not show ("no CUDA device: gloo ranks on the CPU")."""
+    ranks: tuple[RankReport, ...]
+    failures: tuple[Failure, ...]
+    """Root causes first."""
+    seconds: float
+    log: Path | None
+    """All ranks' output, time-ordered, each line marked with its rank."""
+    run_directory: Path | None

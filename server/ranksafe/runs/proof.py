@@ -1,0 +1,330 @@
+"""Prove a rule: run its failing program and the fixed twin, and compare what happened with what they declare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ranksafe.localization import Language, Translated
+from ranksafe.runs.model import RunEvent
+from ranksafe.runs.proofs.environment import OverlayError, overlay_for
+from ranksafe.runs.proofs.evidence import Execution, ObservedException
+from ranksafe.runs.proofs.execution import cuda_device_count, execute
+from ranksafe.runs.proofs.header import (
+    ExpectedException,
+    ExpectedOutput,
+    ProofHeader,
+    ProofHeaderError,
+    RunsOn,
+    read_header,
+)
+
+if TYPE_CHECKING:
+    from ranksafe.checker.registry import Registry
+
+DEFAULT_TIMEOUT_SECONDS = 300.0
+_DEFAULT_REQUIREMENTS = {RunsOn.JAX_HOST: ("jax", "jaxlib")}
+
+
+class ProofOutcome(str, Enum):
+    """What a proof, or one of its programs, showed."""
+
+    PROVED = "proved"
+    """Everything went as declared."""
+    NOT_PROVED = "not-proved"
+    NOT_RUN = "not-run"
+    """This machine lacks something; nothing is said about the rule."""
+    CANCELLED = "cancelled"
+
+
+class NoProof(Exception):
+    """There is no such rule, or it has no proof; ``explanation`` says which, in both languages."""
+
+    def __init__(self, explanation: Translated) -> None:
+        super().__init__(explanation.en)
+        self.explanation = explanation
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramReport:
+    """One of the two programs."""
+
+    program: Path
+    header: ProofHeader | None
+    """None: it could not be read."""
+    outcome: ProofOutcome
+    explanation: Translated
+    execution: Execution | None
+    exception: ObservedException | None
+    """The declared exception where it was seen, else the first one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProofReport:
+    """Both programs of a rule."""
+
+    code: str
+    failing: ProgramReport
+    fixed: ProgramReport
+
+    @property
+    def outcome(self) -> ProofOutcome:
+        """Proved when both programs did what they declare; else the worse of the two."""
+        both = (self.failing.outcome, self.fixed.outcome)
+        order = (ProofOutcome.CANCELLED, ProofOutcome.NOT_PROVED, ProofOutcome.NOT_RUN)
+        return next((outcome for outcome in order if outcome in both), ProofOutcome.PROVED)
+
+    @property
+    def summary(self) -> Translated:
+        """One sentence for people."""
+        texts = {
+            ProofOutcome.PROVED: Translated(
+                "{code} is proved: the failing program failed as declared, the fixed one works",
+                "{code} 已证明：失败程序按声明失败，修复后的程序运行正常",
+            ),
+            ProofOutcome.NOT_PROVED: Translated(
+                "{code} is not proved here: a program did not do what it declares",
+                "{code} 未能在此证明：有程序的表现与其声明不符",
+            ),
+            ProofOutcome.NOT_RUN: Translated(
+                "{code} was not run here: {reason}", "{code} 未在此运行：{reason}"
+            ),
+            ProofOutcome.CANCELLED: Translated("{code}: cancelled", "{code}：已取消"),
+        }
+        skipped = next(
+            (item for item in (self.failing, self.fixed) if item.outcome is ProofOutcome.NOT_RUN),
+            self.failing,
+        )
+        return texts[self.outcome].filled(code=self.code, reason=skipped.explanation)
+
+    def to_json(self, language: Language) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "code": self.code,
+            "outcome": self.outcome.value,
+            "summary": self.summary.in_language(language),
+            "failing": _program_json(self.failing, language),
+            "fixed": _program_json(self.fixed, language),
+        }
+
+
+def prove(
+    code: str,
+    registry: Registry,
+    interpreter: Path,
+    on_event: Callable[[RunEvent], None] = lambda _event: None,
+    *,
+    language: Language = "en",
+    should_stop: Callable[[], bool] = lambda: False,
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+) -> ProofReport:
+    """Run the proof of rule ``code`` under ``interpreter`` (a Python that has torch).
+
+    Blocks until both programs have ended; ``should_stop`` is asked about ten times a second and ends them.
+    ``timeout_seconds`` holds for each program. Raises NoProof when there is nothing to run.
+    """
+    rule = registry.by_code(code)
+    if rule is None:
+        raise NoProof(Translated("there is no rule {code}", "没有规则 {code}").filled(code=code))
+    if not rule.has_proof:
+        raise NoProof(Translated("{code} has no proof", "{code} 没有证明程序").filled(code=code))
+
+    def report(program: Path) -> ProgramReport:
+        return run_program(
+            program,
+            interpreter,
+            lambda text: on_event(RunEvent("status", text.in_language(language))),
+            should_stop=should_stop,
+            timeout_seconds=timeout_seconds,
+        )
+
+    return ProofReport(
+        rule.metadata.code, failing=report(rule.failing_proof), fixed=report(rule.fixed_proof)
+    )
+
+
+def run_program(
+    program: Path,
+    interpreter: Path,
+    on_progress: Callable[[Translated], None] = lambda _text: None,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+) -> ProgramReport:
+    """Run one proof program and compare it with its header. Never raises for what the program does."""
+    try:
+        header = read_header(program)
+    except ProofHeaderError as error:
+        return _report(program, None, ProofOutcome.NOT_PROVED, error.explanation)
+    if should_stop():
+        return _report(program, header, ProofOutcome.CANCELLED, _CANCELLED)
+    lacking = _lacking_devices(header)
+    if lacking is not None:
+        return _report(program, header, ProofOutcome.NOT_RUN, lacking)
+    try:
+        overlay = overlay_for(
+            header.requires or _DEFAULT_REQUIREMENTS.get(header.runs_on, ()),
+            interpreter,
+            on_progress,
+        )
+        on_progress(
+            Translated("running {program} ({way})", "正在运行 {program}（{way}）").filled(
+                program=program.name, way=header.runs_on.value
+            )
+        )
+
+        def attempt() -> Execution:
+            return execute(
+                program,
+                header,
+                interpreter,
+                overlay,
+                timeout_seconds=timeout_seconds,
+                should_stop=should_stop,
+            )
+
+        execution = attempt()
+        if _died_without_a_word(header, execution):
+            on_progress(
+                Translated("a rank died without a word; once more", "某个 rank 无声退出，重试一次")
+            )
+            execution = attempt()
+    except OverlayError as error:
+        return _report(program, header, ProofOutcome.NOT_RUN, error.explanation)
+    except OSError as error:
+        reason = Translated("it could not be started: {error}", "无法启动：{error}")
+        return _report(program, header, ProofOutcome.NOT_RUN, reason.filled(error=error))
+    return _judge(program, header, execution)
+
+
+def _died_without_a_word(header: ProofHeader, execution: Execution) -> bool:
+    """gloo's threads now and then abort a rank that is just exiting (SIGABRT, seen with torch 2.13.0 under load)."""
+    failed = execution.exit_status not in (0, None)
+    return header.runs_on is RunsOn.CPU_RANKS and failed and not execution.exceptions
+
+
+_CANCELLED = Translated("cancelled", "已取消")
+_AS_DECLARED = Translated("as declared", "与声明一致")
+
+
+def _report(
+    program: Path,
+    header: ProofHeader | None,
+    outcome: ProofOutcome,
+    explanation: Translated,
+    execution: Execution | None = None,
+    exception: ObservedException | None = None,
+) -> ProgramReport:
+    return ProgramReport(program, header, outcome, explanation, execution, exception)
+
+
+def _lacking_devices(header: ProofHeader) -> Translated | None:
+    if header.runs_on is not RunsOn.CUDA:
+        return None
+    present = cuda_device_count()
+    if present >= header.ranks:
+        return None
+    return Translated(
+        "needs {needed} CUDA devices, this machine has {present}",
+        "需要 {needed} 个 CUDA 设备，本机只有 {present} 个",
+    ).filled(needed=header.ranks, present=present)
+
+
+def _judge(program: Path, header: ProofHeader, execution: Execution) -> ProgramReport:
+    if execution.exit_status is None and not execution.timed_out:
+        return _report(program, header, ProofOutcome.CANCELLED, _CANCELLED, execution)
+    declared = header.expectations[0]
+    exception = execution.exceptions[0] if execution.exceptions else None
+    if execution.timed_out:
+        difference: Translated | None = Translated(
+            "did not end within {seconds:.0f} seconds", "在 {seconds:.0f} 秒内没有结束"
+        ).filled(seconds=execution.seconds)
+    elif isinstance(declared, ExpectedException):
+        exception, difference = _compare_exceptions(declared, header, execution)
+    else:
+        difference = _compare_success(header, execution)
+    outcome = ProofOutcome.PROVED if difference is None else ProofOutcome.NOT_PROVED
+    return _report(program, header, outcome, difference or _AS_DECLARED, execution, exception)
+
+
+def _compare_exceptions(
+    declared: ExpectedException, header: ProofHeader, execution: Execution
+) -> tuple[ObservedException | None, Translated | None]:
+    """The exception to show, and how it differs from the declared one (None: not at all).
+
+    Every rank may fail in its own way once one has failed, so one rank with the declared exception is enough.
+    """
+    fitting = [item for item in execution.exceptions if _fits(declared, item)]
+    if not fitting:
+        return next(iter(execution.exceptions), None), _no_such_exception(execution)
+    for item in fitting:
+        if item.blamed is not None and _squeezed(item.blamed.source) == _squeezed(
+            header.frame or ""
+        ):
+            return item, None
+    blamed = fitting[0].blamed
+    return fitting[0], Translated(
+        "the innermost line of the program is {seen}, declared is {frame}",
+        "程序中最内层的出错行是 {seen}，声明的是 {frame}",
+    ).filled(
+        seen=f"{blamed.line}: {blamed.source!r}" if blamed else Translated("nowhere", "不存在"),
+        frame=repr(header.frame),
+    )
+
+
+def _fits(declared: ExpectedException, seen: ObservedException) -> bool:
+    same_type = declared.type.rpartition(".")[2] == seen.type.rpartition(".")[2]
+    return same_type and _squeezed(declared.text) in _squeezed(seen.message)
+
+
+def _no_such_exception(execution: Execution) -> Translated:
+    if execution.exceptions:
+        first = execution.exceptions[0]
+        last_line = first.message.strip().splitlines()[-1:] or [""]
+        return Translated("raised {type}: {text}", "引发了 {type}：{text}").filled(
+            type=first.type, text=last_line[0]
+        )
+    return Translated(
+        "raised nothing, exit status {status}", "没有引发异常，退出状态为 {status}"
+    ).filled(status=execution.exit_status)
+
+
+def _compare_success(header: ProofHeader, execution: Execution) -> Translated | None:
+    if execution.exceptions:
+        return _no_such_exception(execution)
+    if execution.exit_status != 0:
+        return Translated("exit status {status}", "退出状态为 {status}").filled(
+            status=execution.exit_status
+        )
+    for declared in header.expectations:
+        if isinstance(declared, ExpectedOutput) and not re.search(
+            declared.pattern, execution.output, re.MULTILINE
+        ):
+            return Translated(
+                "its output has nothing like {pattern}", "输出中没有与 {pattern} 匹配的内容"
+            ).filled(pattern=repr(declared.pattern))
+    return None
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _program_json(report: ProgramReport, language: Language) -> dict[str, Any]:
+    exception, execution = report.exception, report.execution
+    blamed = exception.blamed if exception else None
+    return {
+        "program": str(report.program),
+        "runs_on": report.header.runs_on.value if report.header else None,
+        "outcome": report.outcome.value,
+        "explanation": report.explanation.in_language(language),
+        "command": list(execution.command) if execution else [],
+        "exit": execution.exit_status if execution else None,
+        "seconds": round(execution.seconds, 1) if execution else 0.0,
+        "exception": f"{exception.type}: {exception.message}" if exception else None,
+        "line": blamed.line if blamed else None,
+    }

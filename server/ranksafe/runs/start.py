@@ -1,0 +1,185 @@
+"""Start a run and watch it: the one entry for the command line and the language server."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ranksafe.localization import Translated
+from ranksafe.runs.directory import new_run_directory, release
+from ranksafe.runs.errors import RunNotPossible
+from ranksafe.runs.explain import explain
+from ranksafe.runs.explain.evidence import Evidence, load_evidence, parse_entry
+from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.launch_plan import Plan
+from ranksafe.runs.log import CombinedLog
+from ranksafe.runs.model import Failure, Outcome, RankReport, RunEvent, RunRequest, RunResult
+from ranksafe.runs.targets import target_named
+from ranksafe.runs.targets.protocol import Output, Process
+
+_POLL_SECONDS = 0.03
+
+OnEvent = Callable[[RunEvent], None]
+
+
+class Run:
+    """A run that has been started. Events come on its own thread, in order, the last before `wait` returns."""
+
+    def __init__(
+        self, request: RunRequest, plan: Plan, process: Process, directory: Path, on_event: OnEvent
+    ) -> None:
+        self.run_id = directory.name
+        self._request = request
+        self._plan = plan
+        self._process = process
+        self._directory = directory
+        self._on_event = on_event
+        self._started = time.monotonic()
+        self._timed_out = False
+        self._result: RunResult | None = None
+        self._thread = threading.Thread(target=self._watch, name=f"run {self.run_id}", daemon=True)
+        self._thread.start()
+
+    def cancel(self) -> None:
+        """End every process of the run, and nothing else; returns at once."""
+        self._process.cancel()
+
+    def wait(self, timeout: float | None = None) -> RunResult | None:
+        """The result, or None when the run still goes on after ``timeout`` seconds."""
+        self._thread.join(timeout)
+        return self._result
+
+    def _watch(self) -> None:
+        log = CombinedLog(self._directory / "log.txt")
+        self._say(" ".join(self._plan.command))
+        language = self._request.language
+        for sentence in (*self._plan.limits, *self._plan.modified):
+            self._say(sentence.in_language(language))
+        over = False
+        while not over:
+            over = self._process.is_over()
+            for line in self._process.follow():
+                if line.stream == "jsonl":
+                    self._journal(line)
+                else:
+                    log.write(line)
+                    self._emit("output", line.text, line.rank, line.stream)
+            self._check_time()
+            if not over:
+                time.sleep(_POLL_SECONDS)
+        log.close()
+        self._result = self._finish()
+
+    def _finish(self) -> RunResult:
+        directory = self._process.collect()
+        evidence = load_evidence(directory, self._plan.ranks)
+        evidence.status = "timed-out" if self._timed_out else self._process.status
+        roots = [self._request.script.absolute().parent, self._plan.working_directory]
+        language = self._request.language
+        user_code = UserCode(roots, self._plan.working_directory)
+        failures, ranks = explain(evidence, user_code, language)
+        outcome = self._outcome(evidence.status, evidence.returncode, failures)
+        for failure in failures:
+            self._emit("failure", failure.message, failure.rank)
+        limits = [*self._plan.limits, *self._missed(evidence, outcome)]
+        return self._as_result(outcome, failures, ranks, limits)
+
+    def _missed(self, evidence: Evidence, outcome: Outcome) -> list[Translated]:
+        """A smoke run of a script whose steps are not torch's optimizer steps is an ordinary run."""
+        steps = self._request.steps
+        stopped = any(rank.stopped for rank in evidence.ranks.values())
+        if steps is None or stopped or outcome is not Outcome.SUCCEEDED:
+            return []
+        return (
+            []
+            if any(rank.steps for rank in evidence.ranks.values())
+            else [_NO_STEPS.filled(steps=steps)]
+        )
+
+    def _as_result(
+        self,
+        outcome: Outcome,
+        failures: Sequence[Failure],
+        ranks: Sequence[RankReport],
+        limits: Sequence[Translated],
+    ) -> RunResult:
+        language = self._request.language
+        return RunResult(
+            run_id=self.run_id,
+            outcome=outcome,
+            target=self._request.target,
+            command=self._plan.command,
+            modified=tuple(text.in_language(language) for text in self._plan.modified),
+            limits=tuple(text.in_language(language) for text in limits),
+            ranks=tuple(ranks),
+            failures=tuple(failures),
+            seconds=time.monotonic() - self._started,
+            log=self._directory / "log.txt",
+            run_directory=self._directory,
+        )
+
+    def _outcome(self, status: str, returncode: int | None, failures: Sequence[Failure]) -> Outcome:
+        if self._timed_out:
+            return Outcome.FAILED
+        if status == "cancelled":
+            return Outcome.CANCELLED
+        if status == "failed-to-start":
+            return Outcome.NOT_STARTED
+        if status == "exited" and returncode == 0:
+            return Outcome.SILENT_FAILURE if failures else Outcome.SUCCEEDED
+        return Outcome.FAILED
+
+    def _journal(self, line: Output) -> None:
+        """Tell of the steps; rank 0 speaks for all."""
+        entry = parse_entry(line.text)
+        if entry.get("event") == "step" and line.rank == 0:
+            text = _STEP.filled(step=entry.get("step")).in_language(self._request.language)
+            self._emit("step", text, line.rank)
+
+    def _check_time(self) -> None:
+        limit = self._request.timeout_seconds
+        if limit is None or self._timed_out or time.monotonic() - self._started < limit:
+            return
+        self._timed_out = True
+        self._say(_TIMED_OUT.filled(seconds=f"{limit:g}").in_language(self._request.language))
+        self._process.cancel()
+
+    def _say(self, text: str) -> None:
+        self._emit("status", text)
+
+    def _emit(self, kind: str, text: str, rank: int | None = None, stream: str = "stdout") -> None:
+        seconds = time.monotonic() - self._started
+        self._on_event(RunEvent(kind, text, rank, stream, seconds))
+
+
+def start_run(request: RunRequest, on_event: OnEvent) -> Run:
+    """Start ``request``; returns once its processes are started (looking at the interpreter takes up to a second).
+
+    ``on_event`` is called on a worker thread. Raises RunNotPossible when nothing can be started.
+    """
+    target = target_named(request.target)
+    directory = new_run_directory()
+    try:
+        plan = target.prepare(request, directory)
+        process = target.start(plan, directory)
+    except BaseException as error:
+        target.release()
+        release(directory)
+        if isinstance(error, OSError):
+            raise RunNotPossible(_BROKEN.filled(reason=error)) from error
+        raise
+    return Run(request, plan, process, directory, on_event)
+
+
+_STEP = Translated(en="optimizer step {step}", zh_cn="优化器第 {step} 步")
+_NO_STEPS = Translated(
+    en="no optimizer step was seen: the script ran to its end, not {steps} steps",
+    zh_cn="没有观察到优化器步：脚本一直运行到结束，而不是在 {steps} 步后停止",
+)
+_TIMED_OUT = Translated(
+    en="no end after {seconds} s: the run is being stopped",
+    zh_cn="{seconds} 秒后仍未结束：正在停止运行",
+)
+_BROKEN = Translated(en="The run cannot start: {reason}", zh_cn="无法启动运行：{reason}")

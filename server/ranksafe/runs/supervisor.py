@@ -1,0 +1,239 @@
+"""The process between the server and a run: owns every process of the run, and ends them all.
+
+Started as ``python -I supervisor.py``, standard library only. The first line on stdin is the specification (JSON:
+``command``, ``directory``, ``environment``, ``working_directory``, ``grace_seconds``); it travels there because
+command lines can be read by every user of a machine. After it, stdin is a lease: ``cancel`` ends the run, and so does
+the end of the file, which comes however the server dies. Launchers give their ranks sessions of their own, so a process
+group is not enough: on Linux orphans are adopted (PR_SET_CHILD_SUBREAPER) and descendants found in /proc; elsewhere
+through ``ps``.
+
+Writes ``<directory>/supervisor.json``: {"status": "running"|"exited"|"cancelled"|"failed-to-start", "returncode",
+"pid", "leftovers", "error"}.
+"""
+
+# Started once per run: pathlib would only make it slower.
+# ruff: noqa: PTH105, PTH112, PTH118, PTH123, PTH208
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_POLL_SECONDS = 0.1
+_FAREWELL_SECONDS = 2.0
+"""What helpers of a finished run (loggers, uploaders) get before they are ended."""
+
+
+def main() -> int:
+    """Run until the command has ended and none of its processes is left."""
+    lease = sys.stdin.buffer.raw if hasattr(sys.stdin.buffer, "raw") else sys.stdin.buffer
+    line = b""
+    while not line.endswith(b"\n"):
+        part = lease.read(1)
+        if not part:
+            return 1
+        line += part
+    specification = json.loads(line)
+    return _Supervisor(specification, lease.fileno()).run()
+
+
+class _Supervisor:
+    def __init__(self, specification: dict[str, Any], lease: int) -> None:
+        self.directory: str = specification["directory"]
+        self.specification = specification
+        self.lease: int | None = lease
+        self.cancelled_at: float | None = None
+        self.seen: dict[int, str] = {}
+        self.child: subprocess.Popen[bytes] | None = None
+
+    def run(self) -> int:
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self._cancel())
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        try:
+            child = self.child = self._start()
+        except OSError as error:
+            self._report("failed-to-start", error=str(error))
+            return 1
+        self._report("running", pid=child.pid)
+        while child.poll() is None and self.cancelled_at is None:
+            self._wait()
+        if self.cancelled_at is not None:
+            self._end_all(float(self.specification["grace_seconds"]))
+        leftovers = self._end_leftovers() if self.cancelled_at is None else 0
+        child.poll()
+        status = "exited" if self.cancelled_at is None else "cancelled"
+        self._report(status, returncode=child.returncode, leftovers=leftovers)
+        return 0
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        parent = os.getpid()
+
+        def tie_to_parent() -> None:
+            os.setsid()
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != parent:
+                os._exit(1)
+
+        streams = [
+            open(os.path.join(self.directory, "launcher." + name), "ab")  # noqa: SIM115
+            for name in ("stdout", "stderr")
+        ]
+        try:
+            return subprocess.Popen(
+                self.specification["command"],
+                cwd=self.specification["working_directory"],
+                env=self.specification["environment"],
+                stdin=subprocess.DEVNULL,
+                stdout=streams[0],
+                stderr=streams[1],
+                preexec_fn=tie_to_parent,  # this process has one thread
+            )
+        finally:
+            for stream in streams:
+                stream.close()
+
+    def _wait(self) -> None:
+        """One turn: listen on the lease, collect adopted processes that ended."""
+        self._reap()
+        if self.lease is None:
+            time.sleep(_POLL_SECONDS)
+            return
+        readable, _, _ = select.select([self.lease], [], [], _POLL_SECONDS)
+        if readable:
+            data = os.read(self.lease, 4096)
+            if not data:
+                self.lease = None
+            if not data or b"cancel" in data:
+                self._cancel()
+
+    def _cancel(self) -> None:
+        if self.cancelled_at is None:
+            self.cancelled_at = time.monotonic()
+
+    def _end_all(self, grace_seconds: float) -> None:
+        """SIGTERM, time to leave, then SIGKILL until no descendant is left."""
+        told: set[int] = set()
+        end = time.monotonic() + grace_seconds
+        while True:
+            self._reap()
+            alive = self._descendants()
+            if not alive:
+                return
+            over = time.monotonic() > end
+            for pid in alive:
+                if over or pid not in told:
+                    told.add(pid)
+                    _send(pid, signal.SIGKILL if over else signal.SIGTERM)
+            time.sleep(_POLL_SECONDS)
+
+    def _end_leftovers(self) -> int:
+        """After the command has ended by itself: processes it left behind. Returns how many had to be ended."""
+        end = time.monotonic() + _FAREWELL_SECONDS
+        while self._descendants():
+            self._reap()
+            if time.monotonic() > end:
+                count = len(self._descendants())
+                self._end_all(1.0)
+                return count
+            time.sleep(_POLL_SECONDS)
+        return 0
+
+    def _descendants(self) -> list[int]:
+        """Living processes below this one, and, where orphans are not adopted, those seen below it earlier."""
+        table = _processes()
+        children: dict[int, list[int]] = {}
+        for pid, (parent, _) in table.items():
+            children.setdefault(parent, []).append(pid)
+        found: list[int] = []
+        todo = [os.getpid()]
+        while todo:
+            below = children.get(todo.pop(), [])
+            found.extend(below)
+            todo.extend(below)
+        for pid, started in list(self.seen.items()):
+            if pid not in found and pid in table and table[pid][1] == started:
+                found.append(pid)
+        self.seen = {pid: table[pid][1] for pid in found}
+        return found
+
+    def _reap(self) -> None:
+        """Collect adopted processes that ended, leaving the command's status to its Popen object."""
+        if not hasattr(os, "waitid"):
+            return
+        try:
+            while True:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+                if ended is None:
+                    return
+                if self.child is not None and ended.si_pid == self.child.pid:
+                    self.child.poll()
+                else:
+                    os.waitpid(ended.si_pid, 0)
+        except ChildProcessError:
+            pass
+
+    def _report(self, status: str, **fields: Any) -> None:
+        path = os.path.join(self.directory, "supervisor.json")
+        try:
+            with open(path + ".new", "w", encoding="utf-8") as file:
+                json.dump(dict(fields, status=status, supervisor=os.getpid()), file)
+            os.replace(path + ".new", path)
+        except OSError:
+            pass
+
+
+def _processes() -> dict[int, tuple[int, str]]:
+    """Every process that is not a zombie: its parent and its start time."""
+    if os.path.isdir("/proc/self"):
+        return _processes_of_proc()
+    table: dict[int, tuple[int, str]] = {}
+    command = ["/bin/ps", "-axo", "pid=,ppid=,stat=,lstart="]
+    output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    for line in output.splitlines():
+        pid, parent, state, *started = line.split()
+        if not state.startswith("Z"):
+            table[int(pid)] = (int(parent), " ".join(started))
+    return table
+
+
+def _processes_of_proc() -> dict[int, tuple[int, str]]:
+    table: dict[int, tuple[int, str]] = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open("/proc/" + entry + "/stat", "rb") as file:
+                fields = file.read().rsplit(b")", 1)[1].split()
+        except (OSError, IndexError):
+            continue
+        if fields[0] != b"Z":
+            table[int(entry)] = (int(fields[1]), fields[19].decode())
+    return table
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(OSError):
+        os.kill(pid, number)
+
+
+def _prctl(option: int, value: int) -> None:
+    if not sys.platform.startswith("linux"):
+        return
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Tree to meaning: names, scopes, classes, values, guards, the project index. Knows nothing of rules."""

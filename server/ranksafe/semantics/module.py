@@ -1,0 +1,739 @@
+"""What one file means: the queries that rules ask.
+
+A query that looks outside the unit being checked notes what it read (`Module.reading`), so that a cached result is
+known to hold exactly as long as the things it read stay the same. Rules never see this; they just ask.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ranksafe.semantics.facts import ModuleFacts, UnitFacts, facts_of_unit
+from ranksafe.semantics.flow import Flow, Value, Values
+from ranksafe.semantics.guards import Guard, GuardKind, Guards
+from ranksafe.semantics.libraries import canonical, is_library
+from ranksafe.semantics.names import Names
+from ranksafe.semantics.types import Types, is_method
+from ranksafe.semantics.units import ClassUnit, Unit, callee_name
+from ranksafe.semantics.walking import FUNCTIONS, Scope, Tables
+from ranksafe.source.position import Position, Range
+from ranksafe.source.text import SourceText
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.project import Project
+
+__all__ = ["Guard", "GuardKind", "Module", "ModuleFacts", "Value", "Values"]
+
+ReadKey = tuple[object, ...]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Module:
+    """Queries about one file."""
+
+    def __init__(
+        self,
+        source: SourceText,
+        name: str = "module",
+        path: str | None = None,
+        project: Project | None = None,
+    ) -> None:
+        self.source = source
+        self.name = name
+        """Dotted module name as far as the project knows it (``train``, ``package.models``)."""
+        self.path = path
+        self.project = project
+        self.is_package = path is not None and path.endswith("__init__.py")
+        self.tree = ast.Module(body=[], type_ignores=[])
+        self.tables = Tables()
+        self.module_scope = Scope(self.tree, None, "module")
+        self.units: list[Unit] = []
+        self.names = Names(self)
+        self.flow = Flow(self)
+        self.guards_of = Guards(self)
+        self.types = Types(self)
+        self._reads: set[ReadKey] | None = None
+        self._unit_of_node: dict[int, Unit] = {}
+        self._class_units: dict[int, ClassUnit] = {}
+        self._units_binding: dict[str, list[Unit]] = {}
+        self._memory: dict[tuple[str, int, int], tuple[Any, frozenset[ReadKey]]] = {}
+        self._facts: ModuleFacts | None = None
+        self._moved = False
+
+    # -- what the incremental engine uses
+
+    def add_unit(self, unit: Unit) -> None:
+        """Walk a unit and make it known; `units` is kept by the caller."""
+        if unit.owner is None:
+            unit.walk(self.tables, self.tree, self.module_scope)
+            for name in unit.bound_names:
+                self._units_binding.setdefault(name, []).append(unit)
+        else:
+            unit.walk(self.tables, unit.owner.node, self.module_scope)
+        for node in unit.nodes:
+            self._unit_of_node[id(node)] = unit
+        if isinstance(unit, ClassUnit):
+            self._class_units[id(unit.node)] = unit
+            for member in unit.members:
+                self.add_unit(member)
+
+    def remove_unit(self, unit: Unit) -> None:
+        """Forget a unit and all its nodes."""
+        if isinstance(unit, ClassUnit):
+            for member in unit.members:
+                self.remove_unit(member)
+            self._class_units.pop(id(unit.node), None)
+        if unit.owner is None:
+            for name in unit.bound_names:
+                self._units_binding[name].remove(unit)
+        for node in unit.nodes:
+            self._unit_of_node.pop(id(node), None)
+        self.tables.forget(unit.node_ids)
+
+    def adopt_node(self, unit: ClassUnit, node: ast.ClassDef) -> None:
+        """Used when a class header is parsed again while its members stay."""
+        self._class_units[id(node)] = unit
+
+    def text_changed(self, source: SourceText) -> None:
+        """Drop what was computed from the text before."""
+        self.source = source
+        self._memory.clear()
+        self._facts = None
+        self._moved = any(unit.shift for unit in self.all_units())
+
+    def all_units(self) -> Iterator[Unit]:
+        """Top-level units and members, in source order."""
+        for unit in self.units:
+            yield unit
+            if isinstance(unit, ClassUnit):
+                yield from unit.members
+
+    @contextmanager
+    def reading(self) -> Iterator[set[ReadKey]]:
+        """Collect what queries read while the block runs; nested blocks report to the outer ones too."""
+        outer = self._reads
+        reads: set[ReadKey] = set()
+        self._reads = reads
+        try:
+            yield reads
+        finally:
+            self._reads = outer
+            if outer is not None:
+                outer |= reads
+
+    def _note(self, *key: object) -> None:
+        if self._reads is not None:
+            self._reads.add(key)
+
+    def unit_of(self, node: ast.AST) -> Unit | None:
+        """The unit that holds a node."""
+        units, parents = self._unit_of_node, self.tables.parents
+        current: ast.AST | None = node
+        while current is not None:
+            unit = units.get(id(current))
+            if unit is not None:
+                return unit
+            current = parents.get(id(current))
+        return None
+
+    # -- positions and text
+
+    def _shift_of(self, node: ast.AST) -> int:
+        if not self._moved:
+            return 0
+        unit = self.unit_of(node)
+        return unit.shift if unit is not None else 0
+
+    def order_of(self, node: ast.AST) -> tuple[int, int]:
+        """A key that sorts nodes of this file as they stand in the source."""
+        return (getattr(node, "lineno", 0) + self._shift_of(node), getattr(node, "col_offset", 0))
+
+    def range_of(self, node: ast.AST) -> Range:
+        """Where a node stands; for a function or class its name."""
+        shift = self._shift_of(node)
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            line = node.lineno - 1 + shift
+            text = self.source.lines[line]
+            found = re.compile(rf"\b(?:def|class)\s+({re.escape(node.name)})\b").search(
+                text, self.source.column_of_byte(line, node.col_offset)
+            )
+            if found is not None:
+                return Range(Position(line, found.start(1)), Position(line, found.end(1)))
+        return self.source.range_of(node, shift)
+
+    def text_of(self, node: ast.AST) -> str:
+        """The node's source text."""
+        return self.source.slice(self.source.range_of(node, self._shift_of(node)))
+
+    # -- structure
+
+    def parent(self, node: ast.AST) -> ast.AST | None:
+        """The node around a node; None for the module."""
+        return self.tables.parents.get(id(node))
+
+    def scope_of(self, node: ast.AST) -> Scope:
+        """The scope a node is evaluated in."""
+        return self.tables.scopes.get(id(node), self.module_scope)
+
+    def enclosing_function(self, node: ast.AST) -> Function | None:
+        """The innermost function around a node (not the node itself)."""
+        current = self.parent(node)
+        while current is not None:
+            if isinstance(current, FUNCTIONS):
+                return current
+            current = self.parent(current)
+        return None
+
+    def enclosing_class(self, node: ast.AST) -> ast.ClassDef | None:
+        """The innermost class around a node (not the node itself)."""
+        current = self.parent(node)
+        while current is not None:
+            if isinstance(current, ast.ClassDef):
+                return current
+            current = self.parent(current)
+        return None
+
+    def guards(self, node: ast.AST) -> tuple[Guard, ...]:
+        """Conditions around ``node`` up to its function or the module, innermost first: branches, conditional
+        expressions, ``and``/``or``, early exits before it (``if not c: return``) and assertions."""
+        return self.guards_of.around(node)
+
+    def note_early_exits(self) -> None:
+        """Used by the guards: an answer depends on the module-level branches and assertions before a statement."""
+        self._note("exits")
+
+    # -- names
+
+    def canonical(self, name: str) -> str:
+        """The public name for an alias of a library's or the project's name."""
+        public = canonical(name)
+        if self.project is not None and not is_library(public):
+            self._note("project", public)
+            return self.project.resolve(public)
+        return public
+
+    def qualified_name(self, node: ast.expr) -> str | None:
+        """Canonical dotted name of what an expression refers to, or None.
+
+        ``F.relu`` -> ``torch.nn.functional.relu``; ``transformers.trainer.Trainer`` -> ``transformers.Trainer``;
+        builtins -> ``builtins.len``; a class of this file -> ``<module name>.Class``. Aliases and re-assignments are
+        followed. A call has no name; see `type_of`.
+        """
+        return self.names.qualified(node)
+
+    def type_of(self, node: ast.expr) -> str | None:
+        """Canonical class of the object an expression evaluates to, None when unknown: ``Trainer(...)`` ->
+        ``transformers.Trainer``, ``AutoModelForCausalLM.from_pretrained(...)`` -> ``transformers.PreTrainedModel``,
+        names and ``self.x`` assigned from those, ``self`` in a method, annotated parameters."""
+        return self.types.of(node)
+
+    def memoized(
+        self, query: str, node: ast.expr, depth: int, compute: Callable[[Any, int], Any]
+    ) -> Any:
+        """The answer of a query about a node, computed once per version of the text.
+
+        ``depth`` is part of the key: answers are cut off at a depth, and an answer cut off early must not stand for
+        one that was not, else it would matter which question was asked first.
+        """
+        key = (query, id(node), depth)
+        found = self._memory.get(key)
+        if found is None:
+            with self.reading() as reads:
+                answer = compute(node, depth)
+            self._memory[key] = (answer, frozenset(reads))
+            return answer
+        if self._reads is not None:
+            self._reads |= found[1]
+        return found[0]
+
+    def is_subclass(self, name: str | None, *ancestors: str) -> bool:
+        """Whether class ``name`` (canonical) is, or derives from, one of ``ancestors`` (canonical), through the file,
+        the project and the library table (``trl.SFTTrainer`` derives from ``transformers.Trainer``)."""
+        return self.types.is_subclass(name, frozenset(ancestors))
+
+    def resolve_dotted(self, text: str) -> str | None:
+        """Canonical name of dotted text as if it stood at module level (for string annotations)."""
+        head, _, rest = text.partition(".")
+        bindings = self.module_bindings(head)
+        if not bindings:
+            return None
+        base = self.names.of_binding(bindings[-1])
+        if base is None:
+            return None
+        return self.canonical(f"{base}.{rest}") if rest else base
+
+    def absolute_import(self, module: str | None, level: int) -> str:
+        """Dotted name of an import's module, relative ones resolved against this file's."""
+        if not level:
+            return self.imported_module(module or "")
+        parts = self.name.split(".")
+        keep = len(parts) - level + (1 if self.is_package else 0)
+        base = parts[: max(keep, 0)]
+        return ".".join([*base, module] if module else base)
+
+    def imported_module(self, name: str) -> str:
+        """The project's name for an absolutely imported module; a library's stays as it is."""
+        if self.project is None or is_library(name):
+            return name
+        self._note("project", name)
+        return self.project.import_name(self.path, name)
+
+    def module_bindings(self, name: str) -> list[ast.AST]:
+        """Nodes that bind a name at module level, in source order."""
+        self._note("binding", name)
+        found = [
+            node
+            for unit in self._units_binding.get(name, ())
+            for node in unit.scope.bindings.get(name, ())
+        ]
+        extra = self.module_scope.bindings.get(name)
+        if extra:
+            found += extra
+        if len(found) > 1:
+            found.sort(key=self.order_of)
+        return found
+
+    def class_bindings(self, scope: Scope, name: str) -> list[ast.AST]:
+        """Nodes that bind a name in a class body, in source order."""
+        unit = self._class_units.get(id(scope.node))
+        if unit is None:
+            return scope.bindings.get(name, [])
+        self._note("member", unit.identity, name)
+        return [
+            node
+            for member in unit.members
+            for node in sorted(member.scope.bindings.get(name, ()), key=self.order_of)
+        ]
+
+    def star_imports(self) -> list[str]:
+        """Modules of ``from m import *`` at module level."""
+        modules = []
+        for alias in self.module_bindings("*"):
+            statement = self.parent(alias)
+            if isinstance(statement, ast.ImportFrom):
+                modules.append(self.absolute_import(statement.module, statement.level))
+        return modules
+
+    def may_stand_for_another(self, name: str) -> bool:
+        """Whether a called name may mean something that is called otherwise: a renamed import, an alias, a subclass,
+        here or (capitalised, as classes are) in another file of the project."""
+        if self.project is not None and name[:1].isupper():
+            return True
+        return bool(self.original_names(name))
+
+    def original_names(self, name: str) -> frozenset[str]:
+        """Last segments of what a module-level name stands for, when that is called otherwise: the original name of
+        a renamed import or alias, and the names of a local class's bases."""
+        return self._originals(name, 0)
+
+    def _originals(self, name: str, depth: int) -> frozenset[str]:
+        found: set[str] = set()
+        for binding in self.module_bindings(name):
+            sources: list[str] = []
+            if isinstance(binding, ast.alias) and binding.asname not in (None, binding.name):
+                sources = [binding.name.rpartition(".")[2]]
+            elif isinstance(binding, ast.Name):
+                value = self.flow.assigned_value(binding)
+                sources = [last] if (last := _last_segment(value)) else []
+            elif isinstance(binding, ast.ClassDef):
+                sources = [last for base in binding.bases if (last := _last_segment(base))]
+            for source in sources:
+                if source not in found and depth < 4:
+                    found |= {source} | self._originals(source, depth + 1)
+        return frozenset(found)
+
+    # -- classes
+
+    def class_name(self, cls: ast.ClassDef) -> str:
+        """Canonical name of a class of this file."""
+        return self.names.of_binding(cls) or cls.name
+
+    def class_named(self, name: str | None) -> ast.ClassDef | None:
+        """The definition of a class of this file by canonical name (classes inside functions are not found)."""
+        prefix = f"{self.name}."
+        if name is None or not name.startswith(prefix):
+            return None
+        parts = name[len(prefix) :].split(".")
+        bindings: Iterable[ast.AST] = self.module_bindings(parts[0])
+        for index in range(len(parts)):
+            cls = next((item for item in bindings if isinstance(item, ast.ClassDef)), None)
+            if cls is None:
+                return None
+            if index == len(parts) - 1:
+                return cls
+            bindings = [
+                item
+                for item in self._body_of(cls)
+                if getattr(item, "name", None) == parts[index + 1]
+            ]
+        return None
+
+    def _body_of(self, cls: ast.ClassDef) -> list[ast.stmt]:
+        unit = self._class_units.get(id(cls))
+        if unit is not None:
+            self._note("class", unit.identity)
+        return cls.body
+
+    def method(self, cls: ast.ClassDef, name: str) -> Function | None:
+        """A method defined in the class itself; of several definitions the last."""
+        unit = self._class_units.get(id(cls))
+        if unit is not None:
+            self._note("member", unit.identity, name)
+        found = None
+        for item in cls.body:
+            if isinstance(item, FUNCTIONS) and item.name == name:
+                found = item
+        return found
+
+    def methods(self, cls: ast.ClassDef) -> list[Function]:
+        """All functions defined in the class body."""
+        return [item for item in self._body_of(cls) if isinstance(item, FUNCTIONS)]
+
+    def methods_reached_from(self, cls: ast.ClassDef, start: str) -> list[Function]:
+        """``start`` and the methods and properties of the same class that it calls or reads through ``self``,
+        directly or through each other."""
+        reached: list[Function] = []
+        pending = [start]
+        seen: set[str] = set()
+        while pending:
+            name = pending.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            method = self.method(cls, name)
+            if method is None:
+                continue
+            reached.append(method)
+            for node in self.nodes(ast.Attribute, inside=method):
+                assert isinstance(node, ast.Attribute)
+                if self.class_of_self(node.value) is cls:
+                    pending.append(node.attr)
+        return reached
+
+    def self_name(self, method: ast.AST) -> str | None:
+        """The name of a method's first parameter (``self``), None for functions and static methods."""
+        if not isinstance(method, FUNCTIONS) or not isinstance(self.parent(method), ast.ClassDef):
+            return None
+        positional = [*method.args.posonlyargs, *method.args.args]
+        return positional[0].arg if positional and is_method(method) else None
+
+    def class_of_self(self, node: ast.AST) -> ast.ClassDef | None:
+        """The class whose instance a ``self`` expression is, None when it is not a method's first parameter."""
+        if not isinstance(node, ast.Name):
+            return None
+        scope: Scope | None = self.scope_of(node)
+        while scope is not None and scope.kind != "module":
+            if scope.kind in ("function", "comprehension") and node.id in scope.bindings:
+                method = scope.node
+                if self.self_name(method) == node.id and len(scope.bindings[node.id]) == 1:
+                    return self.parent(method)  # type: ignore[return-value]
+                return None
+            scope = scope.parent
+        return None
+
+    def attribute_stores(self, cls: ast.ClassDef, attribute: str) -> list[ast.Attribute]:
+        """Where the class's methods assign ``self.attribute``, in source order."""
+        return [
+            node for node in self._attributes(cls, attribute) if isinstance(node.ctx, ast.Store)
+        ]
+
+    def attribute_loads(self, cls: ast.ClassDef, attribute: str) -> list[ast.Attribute]:
+        """Where the class's methods read ``self.attribute``, in source order."""
+        return [node for node in self._attributes(cls, attribute) if isinstance(node.ctx, ast.Load)]
+
+    def _attributes(self, cls: ast.ClassDef, attribute: str) -> list[ast.Attribute]:
+        unit = self._class_units.get(id(cls))
+        nodes: Iterable[ast.AST]
+        if unit is None:
+            nodes = ast.walk(cls)
+        else:
+            self._note("attribute", unit.identity, attribute)
+            nodes = (
+                node for member in unit.members for node in member.attributes.get(attribute, ())
+            )
+        found = [
+            node
+            for node in nodes
+            if isinstance(node, ast.Attribute)
+            and node.attr == attribute
+            and self.class_of_self(node.value) is cls
+        ]
+        found.sort(key=self.order_of)
+        return found
+
+    def assigned_to_attribute(self, store: ast.Attribute) -> ast.expr | None:
+        """The expression a plain assignment gives to ``self.x``."""
+        parent = self.parent(store)
+        if isinstance(parent, (ast.Assign, ast.AnnAssign)):
+            return parent.value
+        if isinstance(parent, (ast.Tuple, ast.List)):
+            statement = self.parent(parent)
+            if isinstance(statement, ast.Assign) and isinstance(
+                statement.value, (ast.Tuple, ast.List)
+            ):
+                if len(statement.value.elts) == len(parent.elts):
+                    index = next(i for i, item in enumerate(parent.elts) if item is store)
+                    return statement.value.elts[index]
+        return None
+
+    # -- functions
+
+    def function_called(self, call: ast.Call) -> Function | None:
+        """The function of this file that a call runs, when there is just one it can be."""
+        function = call.func
+        if isinstance(function, ast.Name):
+            scope, bindings = self.names.bindings(function)
+            if scope is None or len(bindings) != 1 or not isinstance(bindings[0], FUNCTIONS):
+                return None
+            return self._opened(bindings[0])
+        if isinstance(function, ast.Attribute):
+            cls = self.class_of_self(function.value)
+            if cls is not None:
+                method = self.method(cls, function.attr)
+                return None if method is None else self._opened(method)
+        return None
+
+    def _opened(self, function: Function) -> Function:
+        unit = self.unit_of(function)
+        if unit is not None:
+            self._note("unit", unit.identity)
+        return function
+
+    def returns_of(self, function: ast.AST) -> list[ast.Return]:
+        """The function's own return statements, those of nested functions left out."""
+        return [
+            node
+            for node in ast.walk(function)
+            if isinstance(node, ast.Return) and self.enclosing_function(node) is function
+        ]
+
+    # -- values
+
+    def values(self, node: ast.expr) -> Values:
+        """What an expression may be: through assignments (reaching definitions, with the conditions on them),
+        conditional expressions, dictionary items, ``self.x``, functions' returns, imported constants."""
+        return self.flow.values(node)
+
+    def argument(self, call: ast.Call, name: str, position: int | None = None) -> Values | None:
+        """The value of an argument, through keywords, position (0-based) and ``**kw`` dictionaries; None when it is
+        certainly not given. ``complete`` is False when a ``**kw`` is not understood."""
+        return self.flow.argument(call, name, position)
+
+    def argument_node(
+        self, call: ast.Call, name: str, position: int | None = None
+    ) -> ast.expr | None:
+        """The argument's expression as written in the call, or its value in the ``**kw`` dictionary."""
+        return self.flow.argument_node(call, name, position)
+
+    def dictionary_entry(self, node: ast.expr, key: str) -> Values | None:
+        """Values under a string key of a dictionary expression; None: certainly not there."""
+        return self.flow.entry(node, key)
+
+    def uses_of(self, assigned: ast.expr) -> Sequence[ast.Name | ast.Attribute]:
+        """Where the object made by an expression is read again, when it is assigned to a name (same scope) or to
+        ``self.x`` (same class)."""
+        parent = self.parent(assigned)
+        targets: list[ast.expr] = []
+        if isinstance(parent, ast.Assign):
+            targets = parent.targets
+        elif isinstance(parent, (ast.AnnAssign, ast.NamedExpr)):
+            targets = [parent.target]
+        found: list[ast.Name | ast.Attribute] = []
+        for target in targets:
+            if isinstance(target, ast.Name):
+                found += [
+                    use
+                    for use in self.loads_of_same_name(target)
+                    if assigned in self.flow.assigned_values(use)
+                ]
+            elif isinstance(target, ast.Attribute):
+                cls = self.class_of_self(target.value)
+                if cls is not None:
+                    found += self.attribute_loads(cls, target.attr)
+        return found
+
+    def loads_of_same_name(self, name: ast.Name) -> list[ast.Name]:
+        """Reads of the variable that ``name`` belongs to, in source order, inner functions included."""
+        scope, _ = self.names.bindings(name)
+        if scope is None:
+            return []
+        if scope.kind == "module":
+            self._note("loads", name.id)
+            nodes: Iterable[ast.AST] = (
+                node for unit in self.all_units() for node in unit.by_kind.get(ast.Name, ())
+            )
+        else:
+            nodes = ast.walk(scope.node)
+        found = [
+            node
+            for node in nodes
+            if isinstance(node, ast.Name)
+            and node.id == name.id
+            and (isinstance(node.ctx, ast.Load))
+            and self.names.bindings(node)[0] is scope
+        ]
+        found.sort(key=self.order_of)
+        return found
+
+    # -- finding nodes
+
+    def nodes(self, kind: type[ast.AST], inside: ast.AST | None = None) -> Iterator[ast.AST]:
+        """All nodes of a kind in the file, or inside a node (itself included), in source order."""
+        if inside is None:
+            self._note("all")
+            found = [node for unit in self.all_units() for node in unit.by_kind.get(kind, ())]
+        else:
+            if isinstance(inside, ast.ClassDef):
+                self._body_of(inside)
+            found = [node for node in ast.walk(inside) if isinstance(node, kind)]
+        found.sort(key=self.order_of)
+        return iter(found)
+
+    def calls_written(self, name: str) -> list[ast.Call]:
+        """Calls anywhere in the file whose callee's last segment is written ``name``."""
+        self._note("called", name)
+        return [call for unit in self.all_units() for call in unit.calls().get(name, ())]
+
+    def calls(self, *names: str, inside: ast.AST | None = None) -> Iterator[ast.Call]:
+        """Calls whose callee's canonical name is one of ``names`` or, for a class, a subclass of one; in source
+        order."""
+        if inside is not None:
+            candidates = [
+                node for node in self.nodes(ast.Call, inside) if isinstance(node, ast.Call)
+            ]
+        else:
+            candidates = self._candidates({name.rpartition(".")[2] for name in names})
+        found = [
+            call
+            for call in candidates
+            if (called := self.qualified_name(call.func)) is not None
+            and (called in names or self.is_subclass(called, *names))
+        ]
+        found.sort(key=self.order_of)
+        return iter(found)
+
+    def _candidates(self, endings: set[str]) -> list[ast.Call]:
+        self._note("called", "*")
+        return [
+            call
+            for unit in self.all_units()
+            for written, calls in unit.calls().items()
+            if written in endings
+            or any(written.endswith(ending) for ending in endings)
+            or self.may_stand_for_another(written)
+            for call in calls
+        ]
+
+    def method_calls(
+        self, method: str, *types: str, inside: ast.AST | None = None
+    ) -> Iterator[ast.Call]:
+        """Calls ``x.method(...)`` with x an instance of (a subclass of) one of ``types``, in source order."""
+        if inside is None:
+            candidates = self.calls_written(method)
+        else:
+            candidates = [
+                node
+                for node in self.nodes(ast.Call, inside)
+                if isinstance(node, ast.Call) and callee_name(node) == method
+            ]
+        for call in candidates:
+            if isinstance(call.func, ast.Attribute) and self.is_subclass(
+                self.type_of(call.func.value), *types
+            ):
+                yield call
+
+    # -- facts
+
+    @property
+    def facts(self) -> ModuleFacts:
+        """What the file and the project show about launch and training."""
+        self._note("facts")
+        if self._facts is None:
+            self._facts = self._collect_facts()
+        return self._facts
+
+    def facts_of(self, unit: Unit) -> UnitFacts:
+        """One unit's part of the facts, computed once per version of what it read."""
+        found = unit.results.get("facts")
+        if found is None:
+            with self.reading() as reads:
+                found = (facts_of_unit(self, unit), frozenset(reads))
+            unit.results["facts"] = found
+        facts: UnitFacts = found[0]
+        return facts
+
+    def _collect_facts(self) -> ModuleFacts:
+        outer, self._reads = self._reads, None
+        try:
+            parts = [self.facts_of(unit) for unit in self.all_units()]
+            launcher = tuple((w, self.range_of(n)) for p in parts for w, n in p.launcher_evidence)
+            trainers = tuple((w, self.range_of(n)) for p in parts for w, n in p.trainers)
+            data_parallel = tuple(self.range_of(n) for p in parts for n in p.data_parallel)
+            trains = bool(trainers) and not launcher
+            wraps = bool(data_parallel)
+            if self.project is not None and any(unit.defines_class for unit in self.units):
+                trains = trains or self.project.trains_with_trainer(self.name)
+                wraps = wraps or self.project.wraps_data_parallel(self.name)
+            return ModuleFacts(
+                is_entry=any(part.is_entry for part in parts),
+                launcher_evidence=launcher,
+                accelerator=tuple(self.range_of(n) for p in parts for n in p.accelerator),
+                trainers=trainers,
+                data_parallel=data_parallel,
+                distributed_data_parallel=tuple(
+                    self.range_of(n) for p in parts for n in p.distributed_data_parallel
+                ),
+                visible_devices=tuple(self.range_of(n) for p in parts for n in p.visible_devices),
+                imports=frozenset().union(*(part.imports for part in parts)),
+                project_trains_with_trainer=trains,
+                project_wraps_data_parallel=wraps,
+            )
+        finally:
+            self._reads = outer
+
+    # -- the project
+
+    def project_export(self, origin: str, name: str) -> str | None:
+        """What ``from origin import *`` of a project file brings under a name."""
+        if self.project is None:
+            return None
+        self._note("project", origin)
+        return self.project.export(origin, name)
+
+    def project_class(self, name: str) -> bool:
+        """Whether a canonical name is a class of another file of the project."""
+        if self.project is None or is_library(name):
+            return False
+        self._note("project", name)
+        return self.project.is_class(name)
+
+    def project_bases(self, name: str) -> list[str]:
+        """Canonical names of the bases of a class of another project file."""
+        if self.project is None or is_library(name):
+            return []
+        self._note("project", name)
+        return self.project.bases(name)
+
+    def imported_values(self, alias: ast.alias) -> Values:
+        """The constants a name imported from another project file may have."""
+        statement = self.parent(alias)
+        if self.project is None or not isinstance(statement, ast.ImportFrom):
+            return Values((), False)
+        name = f"{self.absolute_import(statement.module, statement.level)}.{alias.name}"
+        self._note("project", name)
+        constant = self.project.constant(name)
+        if constant is None:
+            return Values((), False)
+        return Values((Value(constant, (), self),), True)
+
+
+def _last_segment(node: ast.expr | None) -> str | None:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    if isinstance(node, ast.Name):
+        return node.id
+    return None

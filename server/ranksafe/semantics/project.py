@@ -1,0 +1,38 @@
+"""What the files of a project say to each other: module names, classes, constants, who trains whose models."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Protocol
+
+
+class Project(Protocol):
+    """Cross-file questions. Answers are plain data and hold until the project says that it changed."""
+
+    def module_name(self, path: Path) -> str:
+        """Dotted name of the module in a file."""
+
+    def import_name(self, importer: str | None, module: str) -> str:
+        """What ``import module`` means in the file ``importer``: a project module's name, else the name as it is."""
+
+    def resolve(self, name: str) -> str:
+        """The name of the definition behind a dotted name, re-exports followed; the name itself when unknown."""
+
+    def export(self, module: str, name: str) -> str | None:
+        """What ``from module import *`` brings under ``name``."""
+
+    def is_class(self, name: str) -> bool:
+        """Whether a dotted name is a class of the project."""
+
+    def bases(self, name: str) -> list[str]:
+        """Canonical names of a project class's bases."""
+
+    def constant(self, name: str) -> ast.expr | None:
+        """The literal that a module-level name of the project is bound to, when there is just one."""
+
+    def trains_with_trainer(self, module: str) -> bool:
+        """Whether a file that imports the module builds a Trainer and shows no launcher."""
+
+    def wraps_data_parallel(self, module: str) -> bool:
+        """Whether a file that imports the module wraps a model in nn.DataParallel."""

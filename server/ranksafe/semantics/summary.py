@@ -1,0 +1,115 @@
+"""What other files need to know of a file: its names, classes and constants. Plain data, read in one short pass."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from ranksafe.source.recovery import parse_tolerantly
+
+
+@dataclass(slots=True)
+class ClassSummary:
+    """A class: dotted names as written in its file."""
+
+    bases: list[str]
+    makes: list[str]
+    """What its methods call with a capital letter: the parts a model is put together from."""
+
+
+@dataclass(slots=True)
+class Summary:
+    """One file. Dotted names are as written; `imports` says what the first segment stands for."""
+
+    imports: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Local name -> (relative level, dotted name of what was imported)."""
+    stars: list[tuple[int, str]] = field(default_factory=list)
+    aliases: dict[str, str] = field(default_factory=dict)
+    classes: dict[str, ClassSummary] = field(default_factory=dict)
+    functions: set[str] = field(default_factory=set)
+    constants: dict[str, ast.expr] = field(default_factory=dict)
+    public: list[str] | None = None
+    """``__all__``, where it is a literal."""
+
+
+def summarize(text: str) -> Summary:
+    """The summary of a file's text; broken statements are left out."""
+    summary = Summary()
+    parsed = parse_tolerantly(text)
+    if parsed is not None:
+        _read(parsed.tree.body, summary)
+    return summary
+
+
+def _read(body: list[ast.stmt], summary: Summary) -> None:
+    for statement in body:
+        if isinstance(statement, ast.Import):
+            for alias in statement.names:
+                head = alias.name.split(".")[0]
+                summary.imports[alias.asname or head] = (0, alias.name if alias.asname else head)
+        elif isinstance(statement, ast.ImportFrom):
+            _read_import(statement, summary)
+        elif isinstance(statement, ast.ClassDef):
+            summary.classes[statement.name] = ClassSummary(
+                [name for base in statement.bases if (name := dotted(base))], _made_in(statement)
+            )
+        elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            summary.functions.add(statement.name)
+        elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
+            _read_assignment(statement, summary)
+        elif isinstance(statement, (ast.If, ast.Try)):
+            _read(statement.body, summary)
+            _read(statement.orelse, summary)
+
+
+def _read_import(statement: ast.ImportFrom, summary: Summary) -> None:
+    module = statement.module or ""
+    for alias in statement.names:
+        if alias.name == "*":
+            summary.stars.append((statement.level, module))
+        else:
+            name = f"{module}.{alias.name}" if module else alias.name
+            summary.imports[alias.asname or alias.name] = (statement.level, name)
+
+
+def _read_assignment(statement: ast.Assign | ast.AnnAssign, summary: Summary) -> None:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    value = statement.value
+    for target in targets:
+        if not isinstance(target, ast.Name) or value is None:
+            continue
+        if target.id == "__all__" and isinstance(value, (ast.List, ast.Tuple)):
+            summary.public = [
+                item.value
+                for item in value.elts
+                if isinstance(item, ast.Constant) and isinstance(item.value, str)
+            ]
+        elif isinstance(value, ast.Constant):
+            summary.constants[target.id] = value
+        elif name := dotted(value):
+            summary.aliases[target.id] = name
+
+
+def _made_in(cls: ast.ClassDef) -> list[str]:
+    found = []
+    for node in ast.walk(cls):
+        if isinstance(node, ast.Call):
+            name = dotted(node.func)
+            if name is not None and name.rpartition(".")[2][:1].isupper():
+                found.append(name)
+    return found
+
+
+def dotted(node: ast.expr) -> str | None:
+    """``a.b.c`` for a chain of attributes on a name, subscripts (``Generic[T]``) left away; None for the rest."""
+    parts: list[str] = []
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        elif isinstance(node, ast.Name):
+            return ".".join([node.id, *reversed(parts)])
+        else:
+            return None

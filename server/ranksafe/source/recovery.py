@@ -1,0 +1,185 @@
+"""Parsing half-typed code: leave out what is broken, keep everything else where it stands.
+
+A broken statement is replaced, line for line, by ``pass`` (or by ``if 1:`` where an indented block follows), so that
+every other statement keeps its line and column. Which statement is broken is known from the edit, when there was one,
+and else from the line CPython's parser names.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from dataclasses import dataclass
+
+from ranksafe.source.text import split_lines
+
+_MAXIMUM_ATTEMPTS = 15
+_INDENT = re.compile(r"[ \t\f]*")
+_CLAUSE = re.compile(r"[ \t]*(else|elif|except|finally|case)\b")
+_TRY = re.compile(r"[ \t]*try\s*:")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A tree with the lines (0-based) that were left out to get it."""
+
+    tree: ast.Module
+    blanked: frozenset[int]
+    lines: list[str] | None = None
+    """The lines as they were parsed, where that is not the text itself."""
+
+
+def parse(text: str) -> ast.Module | None:
+    """The tree of intact text, None for anything the parser refuses (syntax, NUL characters, too deep nesting)."""
+    try:
+        with warnings.catch_warnings():
+            # Invalid escapes in the user's strings are none of our business.
+            warnings.simplefilter("ignore")
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def parse_tolerantly(text: str, edited: tuple[int, int] | None = None) -> Parsed | None:
+    """Parse text of which parts may be broken.
+
+    ``edited``: first and last 0-based line touched last; the statement there is tried first. None: nothing could be
+    parsed at all.
+    """
+    tree = parse(text)
+    if tree is not None:
+        return Parsed(tree, frozenset())
+    lines = split_lines(text)
+    if edited is not None:
+        first, last = max(edited[0], 0), min(edited[1], len(lines) - 1)
+        for end in {last, _logical_end(lines, last)}:
+            found = _without(lines, range(first, end + 1))
+            if found is not None:
+                return found
+    return _following_the_parser(lines) or _piece_by_piece(lines)
+
+
+def _without(lines: list[str], broken: range) -> Parsed | None:
+    trial = lines[:]
+    _blank(trial, broken)
+    tree = parse("".join(trial))
+    return None if tree is None else Parsed(tree, frozenset(broken), trial)
+
+
+def _blank(lines: list[str], broken: range) -> None:
+    """Replace lines by one statement that does nothing, keeping their number."""
+    for number in broken:
+        end = lines[number][len(lines[number].rstrip("\r\n")) :]
+        lines[number] = end
+    first = broken.start
+    if first >= len(lines):
+        return
+    lines[first] = _filler(lines, broken) + lines[first]
+
+
+def _filler(lines: list[str], broken: range) -> str:
+    before = next((line for line in reversed(lines[: broken.start]) if line.strip()), "")
+    after = next((line for line in lines[broken.stop :] if line.strip()), "")
+    indent_before, indent_after = _indent(before), _indent(after)
+    opens_block = before.split("#")[0].rstrip().endswith(":")
+    if opens_block:
+        # The body that belongs to the header above, or the statement that was to become it.
+        if len(indent_after) > len(indent_before):
+            return ""
+        return indent_before + "    pass"
+    if len(indent_after) > len(indent_before):
+        return indent_before + "if 1:"
+    return ""
+
+
+def _indent(line: str) -> str:
+    match = _INDENT.match(line)
+    return match.group() if match else ""
+
+
+def _logical_end(lines: list[str], first: int) -> int:
+    """Last line of the statement that begins on a line, by brackets; stops where a new statement must begin."""
+    depth = 0
+    indent = len(_indent(lines[first]))
+    for number in range(first, min(len(lines), first + 200)):
+        code = lines[number].split("#")[0]
+        if number > first and depth > 0 and code.strip() and len(_indent(lines[number])) <= indent:
+            return number if code.strip()[0] in ")]}" else number - 1
+        depth += sum(code.count(item) for item in "([{") - sum(code.count(item) for item in ")]}")
+        if depth <= 0 and not code.rstrip().endswith("\\"):
+            return number
+    return first
+
+
+def _following_the_parser(lines: list[str]) -> Parsed | None:
+    """Blank the line CPython's error names, again and again; step upwards when the same line is named twice."""
+    trial = lines[:]
+    blanked: set[int] = set()
+    seen: dict[int, int] = {}
+    for _ in range(_MAXIMUM_ATTEMPTS):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return Parsed(ast.parse("".join(trial)), frozenset(blanked), trial)
+        except SyntaxError as error:
+            number = min(max((error.lineno or 1) - 1, 0), len(trial) - 1)
+            message = error.msg or ""
+        except (ValueError, RecursionError, MemoryError):
+            return None
+        if "expected 'except' or 'finally'" in message:
+            opener = _try_above(trial, number)
+            if opener is not None:
+                trial[opener] = _TRY.sub(_indent(trial[opener]) + "if 1:", trial[opener], count=1)
+                blanked.add(opener)
+                continue
+        while number > 0 and not trial[number].strip():
+            number -= 1
+        if "unexpected indent" in message and number not in seen:
+            header = _indent(trial[number])
+            previous = next((i for i in range(number - 1, -1, -1) if not trial[i].strip()), None)
+            if previous is not None and previous in blanked:
+                outer = next((line for line in reversed(trial[:previous]) if line.strip()), "")
+                if len(_indent(outer)) < len(header):
+                    end = trial[previous]
+                    trial[previous] = _indent(outer) + "if 1:" + (end or "\n")
+                    seen[number] = 1
+                    continue
+        number = max(0, number - seen.get(number, 0))
+        seen[number] = seen.get(number, 0) + 1
+        _blank(trial, range(number, number + 1))
+        blanked.add(number)
+    return None
+
+
+def _try_above(lines: list[str], number: int) -> int | None:
+    limit = len(_indent(lines[number])) if lines[number].strip() else 10**6
+    for candidate in range(min(number, len(lines) - 1), -1, -1):
+        if _TRY.match(lines[candidate]) and len(_indent(lines[candidate])) <= limit:
+            return candidate
+    return None
+
+
+def _piece_by_piece(lines: list[str]) -> Parsed | None:
+    """Cut where unindented statements begin, keep the pieces that parse alone."""
+    starts = [
+        number
+        for number, line in enumerate(lines)
+        if line.strip() and line[0] not in " \t\f#)]}" and not _CLAUSE.match(line)
+    ]
+    if not starts:
+        return None
+    kept = (
+        lines[: starts[0]]
+        if parse("".join(lines[: starts[0]])) is not None
+        else ["\n" for _ in lines[: starts[0]]]
+    )
+    blanked: set[int] = set()
+    for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
+        piece = lines[start:stop]
+        if parse("".join(piece)) is None:
+            blanked.update(range(start, stop))
+            piece = ["\n" if line else line for line in piece]
+        kept += piece
+    tree = parse("".join(kept))
+    return None if tree is None else Parsed(tree, frozenset(blanked), kept)

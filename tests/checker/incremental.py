@@ -1,0 +1,213 @@
+"""Random editing of real files: what the incremental property is checked with.
+
+The rules here are noisy on purpose: they put every answer of the semantic queries into their findings, so that a
+stale answer anywhere shows as a difference.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import random
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from ranksafe.checker.analysis import Analyzer
+from ranksafe.checker.configuration import Configuration
+from ranksafe.checker.finding import Finding, Level, Related
+from ranksafe.checker.registry import Registry
+from ranksafe.checker.rule import Rule, RuleMetadata, Scope
+from ranksafe.checker.rule_folder import RuleFolder
+from ranksafe.launch.context import LaunchContext
+from ranksafe.localization import Translated
+from ranksafe.semantics.facts import data_parallel_reachable
+from ranksafe.semantics.module import Module
+
+
+def _metadata(code: str) -> RuleMetadata:
+    return RuleMetadata(code, f"noisy-{code.lower()}", Translated("", ""), Level.WARNING, "0.1.0")
+
+
+def _said(text: str) -> Translated:
+    return Translated(text, text)
+
+
+class EveryCall(Rule):
+    """Says the callee's name, the result's type and what the arguments may be."""
+
+    metadata: ClassVar[RuleMetadata] = _metadata("RS980")
+    listens_to = (ast.Call,)
+
+    def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        values = [module.values(argument) for argument in node.args[:3]]
+        known = [[ast.dump(item.node)[:80] for item in value.known] for value in values]
+        guards = [f"{guard.kind.value}{guard.positive}" for guard in module.guards(node)]
+        text = f"{module.qualified_name(node.func)} {module.type_of(node)} {known} {guards}"
+        yield self.finding(module, node.func, _said(text))
+
+
+class EveryClass(Rule):
+    """Says the lineage of a class and what its methods and attributes are."""
+
+    metadata: ClassVar[RuleMetadata] = _metadata("RS981")
+    listens_to = (ast.ClassDef,)
+    scope = Scope.CLASS
+
+    def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
+        assert isinstance(node, ast.ClassDef)
+        name = module.class_name(node)
+        reached = [method.name for method in module.methods_reached_from(node, "forward")]
+        model = [
+            (module.text_of(store), module.range_of(store))
+            for store in module.attribute_stores(node, "model")
+        ]
+        text = f"{name} {sorted(module.types.lineage(name))} {reached} {model}"
+        related = [
+            Related(_said(method.name), module.range_of(method)) for method in module.methods(node)
+        ]
+        yield self.finding(module, node, _said(text[: text.find("Range(")]), related=related)
+
+
+class TrainerCalls(Rule):
+    """Reads the facts and the keyword dictionaries of calls that matter to real rules."""
+
+    metadata: ClassVar[RuleMetadata] = _metadata("RS982")
+    listens_to = (ast.Call,)
+    called_names = frozenset(
+        {"Trainer", "from_pretrained", "prepare", "DataParallel", "Accelerator"}
+    )
+
+    def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        facts = module.facts
+        values = module.argument(node, "device_map")
+        known = None if values is None else [ast.dump(item.node)[:60] for item in values.known]
+        text = (
+            f"{known} {[word for word, _ in facts.trainers]} {facts.is_entry} {sorted(facts.imports)} "
+            f"{data_parallel_reachable(module, launch)} {len(module.uses_of(node))}"
+        )
+        related = [Related(_said(word), place) for word, place in facts.trainers]
+        yield self.finding(module, node.func, _said(text), related=related)
+
+
+class WholeFile(Rule):
+    """Counts what is in the file."""
+
+    metadata: ClassVar[RuleMetadata] = _metadata("RS983")
+    scope = Scope.MODULE
+
+    def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
+        for call in module.calls("torch.nn.Module", "torch.distributed.all_reduce"):
+            yield self.finding(module, call, _said("call"))
+        yield from (
+            self.finding(module, item, _said(item.name))
+            for item in module.nodes(ast.FunctionDef)
+            if isinstance(item, ast.FunctionDef)
+        )
+
+
+def noisy_analyzer() -> Analyzer:
+    """An analyzer with the noisy rules only."""
+    rules: list[Rule] = [EveryCall(), EveryClass(), TrainerCalls(), WholeFile()]
+    folders = [RuleFolder(rule, Path("noisy"), "noisy") for rule in rules]
+    return Analyzer(Registry.of(folders), Configuration(), LaunchContext())
+
+
+@dataclass(frozen=True)
+class Edit:
+    """New text, and the lines (0-based, inclusive) of the old text that were touched."""
+
+    text: str
+    first: int
+    last: int
+    kind: str
+
+
+def random_edit(text: str, rng: random.Random) -> Edit:
+    """One edit as people make them: typing, deleting, cutting short, moving lines, commenting out."""
+    lines = text.split("\n")
+    number = rng.randrange(len(lines))
+    line = lines[number]
+    kind = rng.choice(
+        ["type", "delete-token", "truncate", "insert-line", "delete-lines", "comment", "duplicate", "indent",
+         "delete-closer", "quote", "rename", "half-typed"]
+    )  # fmt: skip
+    last = number
+    if kind == "type":
+        column = rng.randrange(len(line) + 1)
+        line = (
+            line[:column]
+            + rng.choice(["x", "z1", " ", ".", "(", ")", "=", "\n", "🤗"])
+            + line[column:]
+        )
+    elif kind == "delete-token":
+        line = _without_token(line, rng)
+    elif kind == "truncate":
+        line = line[: rng.randrange(len(line) + 1)]
+    elif kind == "insert-line":
+        indent = line[: len(line) - len(line.lstrip())]
+        new = rng.choice(
+            [
+                "x = 1",
+                "import torch",
+                "import torch as nn",
+                "for i in y:",
+                "return",
+                "model = None",
+                "",
+            ]
+        )
+        line = f"{indent}{new}\n{line}"
+    elif kind == "delete-lines":
+        last = min(number + rng.randrange(1, 4), len(lines) - 1)
+        line = ""
+    elif kind == "comment":
+        line = "# " + line
+    elif kind == "duplicate":
+        line = f"{line}\n{line}"
+    elif kind == "indent":
+        line = line[4:] if line.startswith("    ") and rng.random() < 0.5 else "    " + line
+    elif kind == "delete-closer":
+        closers = [index for index, character in enumerate(line) if character in ")]}"]
+        if closers:
+            cut = rng.choice(closers)
+            line = line[:cut] + line[cut + 1 :]
+    elif kind == "quote":
+        line += rng.choice(['"', "'", '"""'])
+    elif kind == "rename":
+        line = line.replace("model", "modle").replace("self", "slef")
+    else:
+        indent = line[: len(line) - len(line.lstrip())]
+        new = rng.choice(
+            ["model.", "trainer = Trainer(", "if x", "def f(", "class A", "from torch import", "@"]
+        )
+        line = f"{line}\n{indent}{new}"
+    return Edit("\n".join([*lines[:number], line, *lines[last + 1 :]]), number, last, kind)
+
+
+def _without_token(line: str, rng: random.Random) -> str:
+    try:
+        tokens = [
+            item
+            for item in tokenize.generate_tokens(io.StringIO(line).readline)
+            if item.string.strip()
+        ]
+    except (tokenize.TokenError, SyntaxError, IndentationError):
+        return line[1:]
+    if not tokens:
+        return line
+    token = rng.choice(tokens)
+    return line[: token.start[1]] + line[token.end[1] :]
+
+
+def parses(text: str) -> bool:
+    """Whether Python accepts the text."""
+    try:
+        ast.parse(text)
+    except (SyntaxError, ValueError):
+        return False
+    return True

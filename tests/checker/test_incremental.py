@@ -1,0 +1,126 @@
+"""However a file was edited, its findings at rest are those of a fresh analysis of the same text."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+import ranksafe
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.checker.incremental import noisy_analyzer, parses, random_edit
+
+PACKAGE = Path(ranksafe.__file__).parent
+OWN_FILES = sorted(PACKAGE.rglob("*.py"))
+RELEVANT_HEADER = "import torch\nfrom torch import nn\nfrom transformers import Trainer\n"
+
+
+def real_files(limit: int) -> list[Path]:
+    """Files of the training libraries where they are installed, else ranksafe's own."""
+    folder = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
+    names = [
+        "accelerate/**/*.py", "trl/trainer/*.py", "trl/scripts/*.py", "transformers/trainer*.py",
+        "transformers/integrations/*.py", "torch/distributed/*.py", "torch/nn/parallel/*.py",
+    ]  # fmt: skip
+    found: list[Path] = []
+    if folder:
+        for site in sorted(Path(folder).parent.parent.glob("lib/python3*/site-packages")):
+            for name in names:
+                found += sorted(site.glob(name))
+    found = [path for path in found if 2_000 < path.stat().st_size < 90_000]
+    rng = random.Random(20261120)
+    return sorted(rng.sample(found, min(limit, len(found)))) or OWN_FILES[:limit]
+
+
+def edit_and_compare(path: Path, edits: int, seed: int) -> tuple[int, int]:
+    """Edit a file ``edits`` times; returns how many states were compared and how many of these did not parse."""
+    rng = random.Random(seed)
+    analyzer = noisy_analyzer()
+    original = path.read_text("utf-8")
+    if "torch" not in original:
+        original = RELEVANT_HEADER + original
+    text = original
+    analysis = analyzer.open(path, text)
+    broken = 0
+    for number in range(edits):
+        if number and number % 8 == 0:
+            analysis.change(original, 0, text.count("\n"))
+            text = original
+        edit = random_edit(text, rng)
+        text = edit.text
+        analysis.change(text, edit.first, edit.last)
+        assert not analysis.rule_errors, next(iter(analysis.rule_errors.values()))
+        analysis.settle()
+        broken += not parses(text)
+        fresh = analyzer.open(path, text)
+        assert analysis.findings == fresh.findings, (
+            f"{path.name}: edit {number} ({edit.kind}, line {edit.first + 1})"
+        )
+    return edits, broken
+
+
+@pytest.mark.parametrize("path", real_files(12), ids=lambda path: path.name)
+def test_edited_file_has_the_findings_of_a_fresh_analysis(path: Path) -> None:
+    edit_and_compare(path, edits=30, seed=len(path.name))
+
+
+@pytest.mark.long
+def test_ten_thousand_edits() -> None:
+    compared = broken = 0
+    files = real_files(40)
+    for number, path in enumerate(files):
+        done, unparsable = edit_and_compare(path, edits=10_000 // len(files) + 1, seed=number)
+        compared += done
+        broken += unparsable
+    print(f"{compared} edits over {len(files)} files, {broken} states did not parse")
+    assert compared >= 10_000
+    assert len(files) >= 30
+    assert broken >= 0.3 * compared
+
+
+STATEMENTS = st.sampled_from(
+    [
+        "import torch",
+        "from torch import nn as nn",
+        "from transformers import Trainer as T",
+        "kw = dict(device_map='auto')",
+        "kw['device_map'] = 'balanced'",
+        "model = load()",
+        "if world > 1:\n    kw = {}",
+        "trainer = T(model=model)",
+        "def load():\n    return AutoModel.from_pretrained('x', **kw)",
+        "class Net(nn.Module):\n    def __init__(self):\n        self.model = nn.Linear(1, 1)\n\n"
+        "    def forward(self, x):\n        return self.helper(x)\n\n    def helper(self, x):\n        return self.model(x)",
+        "class Net(Base):\n    x = 1",
+        "if __name__ == '__main__':\n    trainer.train()",
+        "assert world == 1",
+        "# a comment",
+        "",
+    ]
+)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    start=st.lists(STATEMENTS, max_size=7),
+    changes=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3), STATEMENTS), max_size=6),
+)
+def test_statements_put_in_and_taken_out(
+    start: list[str], changes: list[tuple[int, int, str]]
+) -> None:
+    """Small programs whose statements depend on each other: every dependency must be noticed."""
+    analyzer = noisy_analyzer()
+    lines = "\n".join(["import torch", *start]).split("\n")
+    analysis = analyzer.open(Path("train.py"), "\n".join(lines))
+    for position, removed, statement in changes:
+        first = min(position, len(lines) - 1)
+        last = min(first + max(removed - 1, 0), len(lines) - 1)
+        kept_after = lines[last + 1 :] if removed else lines[first:]
+        lines = [*lines[:first], *statement.split("\n"), *kept_after]
+        text = "\n".join(lines)
+        analysis.change(text, first, last)
+        analysis.settle()
+        assert analysis.findings == analyzer.open(Path("train.py"), text).findings

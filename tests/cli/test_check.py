@@ -1,0 +1,239 @@
+"""``ranksafe check``: what it prints, what it returns, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import DEVICE_MAP, FIXED, Call
+
+
+def test_text_shows_the_line_and_the_related_place(project: Path, call: Call) -> None:
+    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    answer = call("check", "train.py")
+    assert answer.status == 1
+    lines = answer.out.splitlines()
+    assert lines[0].startswith("train.py:5:70: warning[RS201] ")
+    assert lines[1].endswith('device_map="auto")')
+    marked = lines[2].index("^")
+    assert lines[1][marked : marked + lines[2].count("^")] == '"auto"'
+    assert "train.py:6:" in answer.out
+    assert "\x1b" not in answer.out
+
+
+def test_colours_on_demand(project: Path, call: Call) -> None:
+    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    assert "\x1b[1;33m" in call("check", "--color", "always").out
+    assert "\x1b[" in call("check", FORCE_COLOR="1").out
+    assert "\x1b[" not in call("check", FORCE_COLOR="1", NO_COLOR="1").out
+
+
+def test_marks_stand_under_wide_characters(project: Path, call: Call) -> None:
+    text = DEVICE_MAP.replace('"org/model"', '"模型🤗"')
+    (project / "train.py").write_text(text, encoding="utf-8")
+    lines = call("check").out.splitlines()
+    # Two Chinese characters and an emoji take six cells, three characters more than they are.
+    assert lines[2].index("^") == lines[1].index('"auto"') + 3
+
+
+def test_json_has_the_shape_that_ruff_has(project: Path, call: Call) -> None:
+    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    answer = call("check", "--output-format", "json", "--launcher", "accelerate")
+    assert answer.status == 1
+    (finding,) = json.loads(answer.out)
+    assert set(finding) == {
+        "code", "name", "level", "message", "filename", "cell", "location", "end_location",
+        "fix", "related", "url",
+    }  # fmt: skip
+    assert finding["code"] == "RS201"
+    assert finding["name"] == "device-map-in-distributed-training"
+    assert finding["level"] == "warning"
+    assert finding["filename"] == str(project / "train.py")
+    assert finding["cell"] is None
+    assert finding["location"] == {"row": 5, "column": 70}
+    assert finding["end_location"] == {"row": 5, "column": 76}
+    fix = finding["fix"]
+    assert fix["applicability"] in ("safe", "unsafe")
+    (edit,) = fix["edits"]
+    row = DEVICE_MAP.splitlines()[4]
+    start, end = edit["location"]["column"] - 1, edit["end_location"]["column"] - 1
+    assert row[:start] + edit["content"] + row[end:] == FIXED.splitlines()[4]
+    assert finding["related"][0]["location"]["row"] == 6
+
+
+def test_json_of_nothing(project: Path, call: Call) -> None:
+    (project / "train.py").write_text(FIXED, encoding="utf-8")
+    answer = call("check", "--output-format", "json")
+    assert (answer.status, json.loads(answer.out)) == (0, [])
+
+
+def test_github_annotations(project: Path, call: Call) -> None:
+    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    out = call("check", "--output-format", "github").out
+    assert out.startswith("::warning title=ranksafe (RS201),file=train.py,line=5,col=70,")
+    assert out.count("\n") == 1
+
+
+def test_sarif(project: Path, call: Call) -> None:
+    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    log = json.loads(call("check", "--output-format", "sarif").out)
+    (run,) = log["runs"]
+    (result,) = run["results"]
+    assert log["version"] == "2.1.0"
+    assert result["ruleId"] in {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    location = result["locations"][0]["physicalLocation"]
+    assert location["artifactLocation"]["uri"] == "train.py"
+    assert location["region"]["startLine"] == 5
+
+
+def test_chinese(project: Path, call: Call) -> None:
+    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    assert "警告[RS201]" in call("check", "--lang", "zh-cn").out
+    assert "警告[RS201]" in call("check", LANG="zh_CN.UTF-8").out
+    assert "warning[RS201]" in call("check", "--lang", "en", LANG="zh_CN.UTF-8").out
+
+
+def test_standard_input_under_a_name(project: Path, call: Call) -> None:
+    (project / "pyproject.toml").write_text(
+        '[tool.ranksafe]\nper-file-ignores = { "quiet.py" = ["RS2"] }', encoding="utf-8"
+    )
+    loud = call("check", "-", "--stdin-filename", "loud.py", given=DEVICE_MAP)
+    assert (loud.status, loud.out[:12]) == (1, "loud.py:5:70")
+    assert call("check", "-", "--stdin-filename", "quiet.py", given=DEVICE_MAP).status == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ((), 1),
+        (("--fail-on", "error"), 0),
+        (("--fail-on", "information"), 1),
+        (("--exit-zero",), 0),
+        (("--ignore", "RS2"), 0),
+        (("--select", "RS5,RS3"), 0),
+        (("--select", "device-map-in-distributed-training"), 1),
+        (("--gpus", "1"), 0),
+    ],
+)
+def test_status(project: Path, call: Call, words: tuple[str, ...], status: int) -> None:
+    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    assert call("check", *words).status == status
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("gone.py",), "gone.py: no such file"),
+        (("--select", "RS77"), "no rule fits `RS77`"),
+        (("--assume", "transformers>4"), "NAME==VERSION"),
+        (("--config", "gone.toml"), "no such configuration file"),
+        (("--gpus", "0"), "0 is less than 1"),
+        (("--launcher", "slurm"), "invalid choice"),
+        (("-", "train.py"), "cannot be combined"),
+    ],
+)
+def test_used_wrongly(project: Path, call: Call, words: tuple[str, ...], said: str) -> None:
+    answer = call("check", *words)
+    assert answer.status == 2
+    assert said in answer.error
+
+
+def test_broken_configuration(project: Path, call: Call) -> None:
+    (project / "ranksafe.toml").write_text("gpus = = 2", encoding="utf-8")
+    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    answer = call("check")
+    assert answer.status == 2
+    assert "ranksafe.toml:1: is not valid TOML" in answer.error
+
+
+def test_configuration_with_one_bad_key_is_used(project: Path, call: Call) -> None:
+    (project / "ranksafe.toml").write_text('ignore = ["RS2"]\nsurprise = 1', encoding="utf-8")
+    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    answer = call("check")
+    assert answer.status == 0
+    assert "unknown key `surprise`" in answer.error
+
+
+def test_versions_of_the_projects_environment(project: Path, call: Call) -> None:
+    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    packages = project / ".venv/lib/python3.11/site-packages/transformers-4.51.3.dist-info"
+    packages.mkdir(parents=True)
+    (packages / "METADATA").write_text("Name: transformers\nVersion: 4.51.3\n", encoding="utf-8")
+    (project / ".venv/pyvenv.cfg").write_text("home = /usr/bin\n", encoding="utf-8")
+    (project / ".venv/bin").mkdir()
+    (project / ".venv/bin/python").touch()
+    assert "4.51.3" in call("check", "--launcher", "accelerate").out
+    assert (
+        "4.52.0"
+        in call("check", "--launcher", "accelerate", "--assume", "transformers==4.52.0").out
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"import torch\0", "not a text file"),
+        (b"# coding: no-such\nimport torch\n", "encoding declaration"),
+        (b'import torch\nx = "\xff"\n', "byte 18 is not valid utf-8"),
+        (b"import torch\n" + b"#" * (9 * 1024 * 1024), "larger than 8 MiB"),
+    ],
+    ids=["binary", "unknown encoding", "undecodable", "huge"],
+)
+def test_what_cannot_be_read_is_said(project: Path, call: Call, content: bytes, said: str) -> None:
+    (project / "odd.py").write_bytes(content)
+    named = call("check", "odd.py")
+    assert named.status == 2
+    assert said in named.error
+    found = call("check")
+    assert found.status == 0
+    assert said in found.error
+
+
+def test_other_encodings(project: Path, call: Call) -> None:
+    text = DEVICE_MAP.replace("org/model", "模型")
+    (project / "gbk.py").write_bytes(f"# -*- coding: gbk -*-\n{text}".encode("gbk"))
+    (project / "bom.py").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    out = call("check").out
+    assert "bom.py:5:63" in out
+    assert "gbk.py:6:63" in out
+    assert "模型" in out
+
+
+def test_a_half_typed_file_is_checked_in_part(project: Path, call: Call) -> None:
+    (project / "train.py").write_text(DEVICE_MAP + "def f(:\n", encoding="utf-8")
+    answer = call("check")
+    assert answer.status == 1
+    assert "partly checked" in answer.error
+
+
+def test_folders_of_others_are_left_out(project: Path, call: Call) -> None:
+    for folder in (".venv/lib", "node_modules", "generated", "src"):
+        (project / folder).mkdir(parents=True)
+        (project / folder / "a.py").write_text(DEVICE_MAP, encoding="utf-8")
+    (project / "ranksafe.toml").write_text('exclude = ["generated"]', encoding="utf-8")
+    found = {line.split(":")[0] for line in call("check").out.splitlines() if "[RS201]" in line}
+    assert found == {"src/a.py"}
+    assert call("check", "generated/a.py").status == 1
+
+
+def test_add_ignore_silences_every_finding_and_nothing_else(project: Path, call: Call) -> None:
+    file = project / "train.py"
+    file.write_bytes(DEVICE_MAP.replace("\n", "\r\n").encode())
+    assert "Added 1" in call("check", "--add-ignore").out
+    line = file.read_bytes().split(b"\r\n")[4]
+    assert line.endswith(b'device_map="auto")  # ranksafe: ignore[RS201]')
+    assert call("check", "--fail-on", "information").status == 0
+
+
+def test_many_files_in_parallel_are_the_same_as_one_by_one(project: Path, call: Call) -> None:
+    for number in range(45):
+        text = DEVICE_MAP if number % 3 else FIXED
+        (project / f"m{number:02}.py").write_text(text, encoding="utf-8")
+    together = json.loads(call("check", "--output-format", "json", "--no-cache").out)
+    assert [Path(item["filename"]).name for item in together] == [
+        f"m{number:02}.py" for number in range(45) if number % 3
+    ]
+    single = json.loads(call("check", "m01.py", "--output-format", "json").out)
+    assert together[0] == single[0]

@@ -1,0 +1,110 @@
+-- What the journeys share: start ranksafe as the shipped configuration does, and wait for what a user would see.
+local M = {}
+
+local LONGEST_WAIT_MS = 60000
+
+-- Python's own provider would be looked for at every .py file, for seconds.
+vim.g.loaded_python3_provider = 0
+
+function M.wait(what, condition)
+  local value
+  local came = vim.wait(LONGEST_WAIT_MS, function()
+    value = condition()
+    return value
+  end, 20)
+  if not came then
+    error('it never came to: ' .. what, 2)
+  end
+  return value
+end
+
+function M.equal(actual, expected, what)
+  if not vim.deep_equal(actual, expected) then
+    error(('%s: %s instead of %s'):format(what, vim.inspect(actual), vim.inspect(expected)), 2)
+  end
+end
+
+-- Open a file with the server attached; `overrides` go on top of lsp/ranksafe.lua.
+function M.open(path, overrides)
+  if overrides then
+    vim.lsp.config('ranksafe', overrides)
+  end
+  vim.lsp.enable('ranksafe')
+  vim.cmd.filetype('on')
+  vim.cmd.edit(path)
+  M.buffer = vim.api.nvim_get_current_buf()
+  M.client = M.wait('the server is attached', function()
+    return vim.lsp.get_clients({ name = 'ranksafe', bufnr = M.buffer })[1]
+  end)
+end
+
+function M.diagnostics(source)
+  return vim.tbl_filter(function(one)
+    return source == nil or one.source == source
+  end, vim.diagnostic.get(M.buffer))
+end
+
+function M.find(code)
+  return M.wait('a diagnostic ' .. code, function()
+    for _, one in ipairs(M.diagnostics()) do
+      if one.code == code then
+        return one
+      end
+    end
+  end)
+end
+
+function M.lenses()
+  vim.lsp.codelens.refresh({ bufnr = M.buffer })
+  return M.wait('resolved lenses', function()
+    local lenses = vim.lsp.codelens.get(M.buffer)
+    for _, lens in ipairs(lenses) do
+      if not lens.command then
+        return nil
+      end
+    end
+    return lenses
+  end)
+end
+
+-- Run the lens with a command as `vim.lsp.codelens.run()` does after the user's choice.
+function M.run_lens(command)
+  local lens = M.wait('the lens ' .. command, function()
+    for _, one in ipairs(M.lenses()) do
+      if one.command.command == command then
+        return one
+      end
+    end
+  end)
+  vim.api.nvim_win_set_cursor(0, { lens.range.start.line + 1, 0 })
+  vim.ui.select = function(options, _, choose)
+    for _, option in ipairs(options) do
+      if option.lens.command.command == command then
+        return choose(option)
+      end
+    end
+    error('no lens ' .. command)
+  end
+  vim.lsp.codelens.run()
+end
+
+function M.text()
+  return table.concat(vim.api.nvim_buf_get_lines(M.buffer, 0, -1, false), '\n')
+end
+
+function M.run(journey)
+  local fine, message = xpcall(journey, debug.traceback)
+  for _, client in ipairs(vim.lsp.get_clients()) do
+    client:stop()
+  end
+  vim.wait(20000, function()
+    return #vim.lsp.get_clients() == 0
+  end)
+  if not fine then
+    io.stderr:write(tostring(message) .. '\n')
+    os.exit(1)
+  end
+  print('journey finished')
+end
+
+return M

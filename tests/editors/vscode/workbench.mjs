@@ -1,0 +1,237 @@
+// The workbench as a user sees it: what is on the page, and the clicks and keys that change it.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+
+import { chromium } from "playwright-core";
+
+import { squigglesOnPage } from "./squiggles.mjs";
+
+const TIMEOUT = 1_000 * Number(process.env.RANKSAFE_UI_SECONDS || 60);
+/** View lines hold no-break spaces for blanks. */
+export const plain = (text) => text.replaceAll("\u00a0", " ").trim();
+
+export class Workbench {
+    constructor(page, screenshots) {
+        this.page = page;
+        this.screenshots = screenshots;
+    }
+
+    static async launch({ executable, home, screenshots }) {
+        mkdirSync(screenshots, { recursive: true });
+        const context = await chromium.launchPersistentContext(join(home, "chromium"), {
+            executablePath: executable,
+            headless: true,
+            reducedMotion: "reduce",
+            viewport: { width: 1280, height: 800 },
+            env: { ...process.env, HOME: home },
+            args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+        });
+        const page = context.pages()[0] ?? (await context.newPage());
+        page.setDefaultTimeout(TIMEOUT);
+        await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+        return new Workbench(page, screenshots);
+    }
+
+    async close() {
+        await this.page.context().close();
+    }
+
+    async goto(address) {
+        await this.page.goto(address, { waitUntil: "domcontentloaded" });
+        await this.page.locator(".monaco-workbench").waitFor();
+    }
+
+    screenshot(name, options = {}) {
+        return this.page.screenshot({ path: join(this.screenshots, `${name}.png`), ...options });
+    }
+
+    /** Waits until `read` returns something true, and returns it. `what` names it in the failure. */
+    async until(what, read, timeout = TIMEOUT) {
+        const deadline = Date.now() + timeout;
+        for (;;) {
+            const value = await read();
+            if (value) {
+                return value;
+            }
+            if (Date.now() > deadline) {
+                throw new Error(`not seen within ${timeout / 1000} s: ${what}`);
+            }
+            await new Promise((resolve) => setTimeout(resolve, 100));
+        }
+    }
+
+    // Files
+
+    tab(name) {
+        return this.page.locator(`.tab.active[data-resource-name="${name}"]`);
+    }
+
+    async open(name) {
+        await this.page.keyboard.press("Control+P");
+        await this.pick(name, name);
+        await this.tab(name).waitFor();
+        await this.page.locator(".editor-instance .view-line, .notebook-editor .view-line").first().waitFor();
+    }
+
+    /** Types into the open quick input and takes the entry that holds `label`, once it is the chosen one. */
+    async pick(typed, label) {
+        const input = this.page.locator(".quick-input-widget input");
+        await input.waitFor();
+        await input.fill(typed);
+        await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: label }).waitFor();
+        await this.page.keyboard.press("Enter");
+        await this.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
+    }
+
+    async save() {
+        await this.page.keyboard.press("Control+S");
+        await this.page.locator(".tab.active.dirty").waitFor({ state: "detached" });
+    }
+
+    async closeAllEditors() {
+        await this.command("View: Close All Editors");
+    }
+
+    // Commands and dialogs
+
+    async command(title) {
+        await this.page.keyboard.press("F1");
+        await this.pick(`>${title}`, title);
+    }
+
+    /** Sets a user setting where a user does: in the settings file, open in the editor. */
+    async setUserSettings(settings) {
+        await this.command("Preferences: Open User Settings (JSON)");
+        await this.tab("settings.json").waitFor();
+        await this.focusEditor();
+        await this.page.keyboard.press("Control+A");
+        await this.page.keyboard.insertText(JSON.stringify(settings, undefined, 4));
+        await this.save();
+        await this.page.keyboard.press("Control+F4");
+        await this.tab("settings.json").waitFor({ state: "detached" });
+    }
+
+    async clickDialog(button) {
+        await this.page.locator(".monaco-dialog-box .monaco-button", { hasText: new RegExp(`^${button}$`) }).click();
+    }
+
+    dialog() {
+        return this.page.locator(".monaco-dialog-box");
+    }
+
+    async notification(text, timeout = TIMEOUT) {
+        const message = this.page.locator(".notifications-toasts .notification-list-item-message", { hasText: text });
+        await message.first().waitFor({ timeout });
+        return plain(await message.first().innerText());
+    }
+
+    async cancelProgress(text) {
+        const item = this.page.locator(".notifications-toasts .notification-list-item", { hasText: text });
+        await item.locator(".monaco-button", { hasText: "Cancel" }).first().click();
+    }
+
+    // The editor
+
+    async editorText() {
+        const lines = await this.page.locator(".editor-instance .view-line").evaluateAll((nodes) =>
+            nodes.map((node) => ({ top: node.getBoundingClientRect().top, text: node.textContent })).sort((a, b) => a.top - b.top),
+        );
+        return lines.map(({ text }) => text.replaceAll("\u00a0", " ")).join("\n");
+    }
+
+    async focusEditor() {
+        await this.page.locator(".editor-instance .view-line").first().click();
+    }
+
+    async typeAtEnd(text) {
+        await this.focusEditor();
+        await this.page.keyboard.press("Control+End");
+        await this.page.keyboard.type(text);
+    }
+
+    /** Every squiggle in view: {severity, line, text}, where text is what it underlines. */
+    squiggles() {
+        return this.page.evaluate(squigglesOnPage);
+    }
+
+    /** Waits for a squiggle of that severity below exactly that text. */
+    async squiggle(severity, text) {
+        let seen = [];
+        try {
+            return await this.until("a squiggle", async () => {
+                seen = await this.squiggles();
+                return seen.find((squiggle) => squiggle.severity === severity && squiggle.text === text);
+            });
+        } catch (error) {
+            throw new Error(`no ${severity} squiggle below ${JSON.stringify(text)}; there are ${JSON.stringify(seen)}`, { cause: error });
+        }
+    }
+
+    /** The innermost span that holds `text`. */
+    token(text) {
+        return this.page.locator(".view-line span:not(:has(span))", { hasText: text }).first();
+    }
+
+    async hover(text) {
+        await this.page.mouse.move(5, 5);
+        await this.token(text).hover();
+        const content = this.page.locator(".monaco-hover:not(.hidden) .monaco-hover-content", { hasText: /ranksafe|RS\d{3}/ });
+        await content.first().waitFor();
+        return plain(await content.first().innerText());
+    }
+
+    // Fixes
+
+    async openActions(text) {
+        await this.token(text).click();
+        await this.page.keyboard.press("Control+.");
+        await this.page.locator(".action-widget .monaco-list-row").first().waitFor();
+    }
+
+    async actions() {
+        return (await this.page.locator(".action-widget .monaco-list-row").allInnerTexts()).map(plain);
+    }
+
+    async chooseAction(title) {
+        await this.page.locator(".action-widget .monaco-list-row", { hasText: title }).first().click();
+    }
+
+    // Lenses
+
+    lens(title) {
+        return this.page.locator(".codelens-decoration a", { hasText: title });
+    }
+
+    async lenses() {
+        return (await this.page.locator(".codelens-decoration a").allInnerTexts()).map(plain);
+    }
+
+    // Problems
+
+    async openProblems() {
+        if (!(await this.page.locator(".markers-panel").isVisible())) {
+            await this.page.keyboard.press("Control+Shift+M");
+        }
+        await this.page.locator(".markers-panel").waitFor();
+    }
+
+    /** The rows of the Problems view, as text. */
+    async problems() {
+        return (await this.page.locator(".markers-panel .monaco-list-row").allInnerTexts()).map((text) => plain(text).replace(/\s+/g, " "));
+    }
+
+    /** Shows the related places of a problem. */
+    async expandProblem(text) {
+        const row = this.page.locator(".markers-panel .monaco-list-row", { hasText: text }).first();
+        await row.click();
+        if ((await row.getAttribute("aria-expanded")) !== "true") {
+            await this.page.keyboard.press("ArrowRight");
+        }
+        await this.page.locator('.markers-panel .monaco-list-row[aria-expanded="true"]', { hasText: text }).first().waitFor();
+    }
+
+    /** Waits for a row of the Problems view that matches. */
+    problem(pattern) {
+        return this.until(`a problem like ${pattern}`, async () => (await this.problems()).find((row) => pattern.test(row)));
+    }
+}

@@ -1,0 +1,13 @@
+"""Fine-tunes a small model."""
+
+from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
+
+
+def main() -> None:
+    model = AutoModelForCausalLM.from_pretrained("gpt2", device_map="auto")
+    trainer = Trainer(model=model, args=TrainingArguments("out"))
+    trainer.train()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Commands that are refused, and choices that are remembered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import DEVICE_MAP, StartEditor
+
+
+async def test_nothing_runs_until_the_workspace_is_trusted(start_editor: StartEditor) -> None:
+    editor = await start_editor(options={"trusted": False})
+    uri = editor.open("train.py", DEVICE_MAP)
+    for command in ("ranksafe.run", "ranksafe.smokeRun"):
+        answer = await editor.execute(command, uri)
+        assert "trusted" in answer["refused"]
+    assert "trusted" in (await editor.execute("ranksafe.prove", "RS201"))["refused"]
+    assert "trusted" in (await editor.execute("ranksafe.setArguments", uri, ["-x"]))["refused"]
+    assert len(editor.messages) == 4
+
+    assert await editor.execute("ranksafe.trustWorkspace") == {"trusted": True}
+    answer = await editor.execute("ranksafe.setArguments", uri, ["--epochs", "1"])
+    assert answer == {"arguments": ["--epochs", "1"]}
+
+
+async def test_trust_can_be_taken_back(start_editor: StartEditor) -> None:
+    editor = await start_editor()
+    uri = editor.open("train.py", DEVICE_MAP)
+    editor.client.protocol.notify("ranksafe/trust", {"trusted": False})
+    assert "trusted" in (await editor.execute("ranksafe.run", uri))["refused"]
+
+
+async def test_only_python_files_under_an_open_folder_run(
+    start_editor: StartEditor, tmp_path: Path
+) -> None:
+    editor = await start_editor()
+    outside = tmp_path / "outside.py"
+    outside.write_text(DEVICE_MAP)
+    (editor.folder / "link.py").symlink_to(outside)
+    for uri in (
+        outside.as_uri(),
+        editor.uri("link.py"),
+        editor.uri("missing.py"),
+        editor.write("notes.txt", "").as_uri(),
+        editor.folder.as_uri() + "/../outside.py",
+        "untitled:Untitled-1",
+    ):
+        answer = await editor.execute("ranksafe.run", uri)
+        assert "refused" in answer, uri
+
+
+async def test_a_buffer_that_differs_from_the_disk_is_to_be_saved_first(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor()
+    uri = editor.open("train.py", DEVICE_MAP)
+    editor.type(uri, 0, 0, "# not saved\n")
+    answer = await editor.execute("ranksafe.run", uri)
+    assert "Save first" in answer["refused"]
+    assert "train.py" in answer["refused"]
+
+
+async def test_an_unsaved_neighbour_counts_too(start_editor: StartEditor) -> None:
+    editor = await start_editor()
+    uri = editor.open("train.py", DEVICE_MAP)
+    other = editor.open("layers.py", "import torch\n")
+    editor.type(other, 0, 0, "# not saved\n")
+    assert "layers.py" in (await editor.execute("ranksafe.run", uri))["refused"]
+
+
+@pytest.mark.parametrize("target", ["rm -rf /", "ssh:host; reboot", "", "local extra"])
+async def test_a_target_is_a_name_never_a_command_line(
+    start_editor: StartEditor, target: str
+) -> None:
+    editor = await start_editor()
+    uri = editor.open("train.py", DEVICE_MAP)
+    assert "refused" in await editor.execute("ranksafe.setTarget", uri, target)
+    assert "refused" in await editor.execute("ranksafe.run", uri, {"target": target or " "})
+
+
+async def test_choices_are_remembered_per_script_in_user_state(
+    start_editor: StartEditor, tmp_path: Path
+) -> None:
+    editor = await start_editor()
+    uri = editor.open("train.py", DEVICE_MAP)
+    await editor.execute("ranksafe.setArguments", uri, ["--name", "训练"])
+    await editor.execute("ranksafe.setTarget", uri, "local")
+    await editor.execute("ranksafe.setConfigFile", uri, "accelerate.yaml")
+    remembered = json.loads((tmp_path / "state" / "scripts.json").read_text())
+    assert remembered == {
+        str(editor.folder / "train.py"): {
+            "arguments": ["--name", "训练"],
+            "target": "local",
+            "configFile": str(editor.folder / "accelerate.yaml"),
+        }
+    }
+    await editor.execute("ranksafe.setConfigFile", uri, None)
+    remembered = json.loads((tmp_path / "state" / "scripts.json").read_text())
+    assert remembered[str(editor.folder / "train.py")]["configFile"] is None
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("ranksafe.run", []),
+        ("ranksafe.run", [3]),
+        ("ranksafe.setArguments", ["URI", "--not-a-list"]),
+        ("ranksafe.setArguments", ["URI", [1]]),
+        ("ranksafe.openRule", ["RS000"]),
+        ("ranksafe.prove", ["RS000"]),
+        ("ranksafe.prove", ["RS001"]),
+        ("ranksafe.openLog", []),
+        ("ranksafe.cancelRun", []),
+    ],
+)
+async def test_what_cannot_be_done_is_said(
+    start_editor: StartEditor, command: str, arguments: list[object]
+) -> None:
+    editor = await start_editor()
+    uri = editor.open("train.py", DEVICE_MAP)
+    given = [uri if argument == "URI" else argument for argument in arguments]
+    answer = await editor.execute(command, *given)
+    assert answer["refused"]
+    assert editor.messages == [answer["refused"]]
+
+
+async def test_every_command_is_registered(start_editor: StartEditor) -> None:
+    editor = await start_editor()
+    provider = editor.answer.capabilities.execute_command_provider
+    assert provider is not None
+    assert sorted(provider.commands) == sorted(
+        f"ranksafe.{name}"
+        for name in (
+            "run",
+            "smokeRun",
+            "prove",
+            "cancelRun",
+            "setArguments",
+            "setTarget",
+            "setConfigFile",
+            "trustWorkspace",
+            "openLog",
+            "openRule",
+        )
+    )

@@ -1,0 +1,234 @@
+"""Runs from the editor: real scripts on CPU ranks, with a real torch."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lsprotocol import types
+
+from .conftest import Editor, StartEditor, pull_capabilities
+
+TORCH_PYTHON = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(
+        TORCH_PYTHON is None and os.environ.get("CI") != "true",
+        reason="RANKSAFE_TEST_TORCH_PYTHON names no Python with torch and accelerate",
+    ),
+]
+
+FAILING = """\
+import torch.distributed as dist
+
+
+def scale(value):
+    if dist.get_rank() == 1:
+        raise ValueError("坏批次 🤗")
+    return value
+
+
+def main():
+    dist.init_process_group("gloo")
+    scale(1.0)
+    dist.barrier()
+
+
+if __name__ == "__main__":
+    main()
+"""
+RAISING_LINE = FAILING.splitlines().index('        raise ValueError("坏批次 🤗")')
+CALLING_LINE = FAILING.splitlines().index("    scale(1.0)")
+
+ENDLESS = """\
+import os
+import time
+from pathlib import Path
+
+import torch
+
+
+def main():
+    Path(__file__).with_name(f"alive-{os.getpid()}").touch()
+    time.sleep(600)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+async def test_a_failure_is_drawn_on_its_line_until_it_is_mended(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor(locale="zh-cn", options={"python": TORCH_PYTHON})
+    uri = editor.open("train.py", FAILING)
+    await editor.version_shown(uri, 1)
+    await _run(editor, uri)
+
+    failures = await editor.until(lambda: _failures(editor, uri))
+    (failure,) = [one for one in failures if one.severity is types.DiagnosticSeverity.Error]
+    line = FAILING.splitlines()[RAISING_LINE]
+    assert failure.range.start == types.Position(RAISING_LINE, line.index("raise"))
+    # One UTF-16 unit more than characters: the emoji.
+    assert failure.range.end == types.Position(RAISING_LINE, len(line) + 1)
+    assert "ValueError: 坏批次 🤗（在 rank 1 上）" in failure.message
+    assert "该 rank" in failure.message
+    chain = [one.location.range.start.line for one in failure.related_information or ()]
+    assert chain[0] == CALLING_LINE
+    await _ended(editor)
+    _check_progress(editor)
+
+    lenses = [lens.command.command for lens in await editor.lenses(uri) if lens.command]
+    assert lenses == ["ranksafe.run", "ranksafe.smokeRun", "ranksafe.openLog"]
+    opened = await editor.execute("ranksafe.openLog")
+    assert "ValueError" in Path(opened["log"]).read_text(encoding="utf-8")
+    assert editor.client.shown_documents[-1].uri == Path(opened["log"]).as_uri()
+
+    # It moves with its line, and goes when the line is edited.
+    version = editor.type(uri, 0, 0, "# moved\n")
+    await editor.version_shown(uri, version)
+    moved = [one.range.start.line for one in _failures(editor, uri)]
+    assert RAISING_LINE + 1 in moved
+    editor.type(uri, RAISING_LINE + 1, len("        "), "pass; ")
+    await editor.until(
+        lambda: RAISING_LINE + 1 not in [one.range.start.line for one in _failures(editor, uri)]
+    )
+
+
+async def test_the_next_run_that_passes_takes_the_failures_away(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor(capabilities=pull_capabilities(), options={"python": TORCH_PYTHON})
+    helper = "def scale(rank):\n    if rank == 1:\n        raise ValueError('bad batch')\n"
+    script = FAILING.replace('raise ValueError("坏批次 🤗")', "helper.scale(1)")
+    script = f"import helper\n{script}"
+    editor.write("helper.py", helper)
+    uri = editor.open("train.py", script)
+    other = editor.uri("helper.py")
+    await _run(editor, uri)
+    await _ended(editor)
+    # The failing file is not open, so its failure is pushed; the script's own places are pulled.
+    assert [one.range.start.line for one in _failures(editor, other)] == [2]
+    item = types.TextDocumentItem(other, "python", 1, helper)
+    editor.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
+    pulled = await editor.pull(other)
+    assert [one.source for one in pulled.items] == ["ranksafe run"]
+    await editor.until(lambda: not _failures(editor, other))
+
+    mended = helper.replace("rank == 1", "rank == 9")
+    editor.write("helper.py", mended)
+    editor._versions[other] = 1
+    editor.change(other, types.TextDocumentContentChangeWholeDocument(mended))
+    await _run(editor, uri)
+    await _ended(editor, count=2)
+    assert list((await editor.pull(other)).items) == []
+    assert list((await editor.pull(uri)).items) == []
+
+
+async def test_a_run_is_cancelled_by_its_lens(start_editor: StartEditor) -> None:
+    editor = await start_editor(options={"python": TORCH_PYTHON})
+    uri = editor.open("train.py", ENDLESS)
+    await _run(editor, uri)
+    await editor.until(lambda: len(_alive(editor)) == 2)
+    assert "already" in (await editor.execute("ranksafe.run", uri))["refused"]
+    (lens,) = await editor.lenses(uri)
+    assert lens.command is not None
+    assert lens.command.title == "Cancel run"
+    await editor.execute(lens.command.command, *(lens.command.arguments or ()))
+    await _ended(editor)
+    assert _processes(_alive(editor)) == []
+    lenses = [one.command.command for one in await editor.lenses(uri) if one.command]
+    assert lenses[:2] == ["ranksafe.run", "ranksafe.smokeRun"]
+
+
+async def test_a_run_is_cancelled_by_its_progress_and_by_the_end_of_the_session(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor(options={"python": TORCH_PYTHON})
+    uri = editor.open("train.py", ENDLESS)
+    await _run(editor, uri)
+    await editor.until(lambda: len(_alive(editor)) == 2)
+    token = next(iter(editor.client.progress_reports))
+    editor.client.window_work_done_progress_cancel(types.WorkDoneProgressCancelParams(token))
+    await _ended(editor)
+    assert _processes(_alive(editor)) == []
+
+    await _run(editor, uri)
+    await editor.until(lambda: len(_alive(editor)) == 4)
+    await editor.client.shutdown_session()
+    assert _processes(_alive(editor)) == []
+    editor.client.capabilities = None
+
+
+async def test_arguments_reach_the_script_and_nothing_of_the_settings_does(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor(
+        options={"python": TORCH_PYTHON, "runEnvironment": {"FROM_USER": "yes"}},
+        configuration={"runEnvironment": {"FROM_WORKSPACE": "yes"}, "python": "/bin/false"},
+    )
+    script = (
+        "import os, sys, torch\nfrom pathlib import Path\n\n"
+        'if __name__ == "__main__":\n'
+        '    seen = sys.argv[1:] + [name for name in os.environ if name.startswith("FROM_")]\n'
+        '    if os.environ["RANK"] == "0":\n'
+        '        Path(__file__).with_name("seen").write_text(" ".join(seen))\n'
+    )
+    uri = editor.open("train.py", script)
+    await editor.execute("ranksafe.setArguments", uri, ["--name", "a b"])
+    await _run(editor, uri)
+    await _ended(editor)
+    assert (editor.folder / "seen").read_text() == "--name a b FROM_USER"
+
+
+async def test_a_missing_interpreter_is_said(start_editor: StartEditor, tmp_path: Path) -> None:
+    editor = await start_editor(options={"python": str(tmp_path / "no-python")})
+    uri = editor.open("train.py", ENDLESS)
+    answer = await editor.execute("ranksafe.smokeRun", uri)
+    assert "no-python" in answer["refused"]
+    assert editor.messages == [answer["refused"]]
+
+
+async def _run(editor: Editor, uri: str) -> None:
+    answer: dict[str, Any] = await editor.execute("ranksafe.run", uri, {"cpuRanks": 2})
+    assert answer.get("runId"), answer
+
+
+async def _ended(editor: Editor, count: int = 1) -> None:
+    def ends() -> int:
+        reports = editor.client.progress_reports.values()
+        return sum(isinstance(one, types.WorkDoneProgressEnd) for each in reports for one in each)
+
+    await editor.until(lambda: ends() >= count)
+
+
+def _check_progress(editor: Editor) -> None:
+    (reports,) = editor.client.progress_reports.values()
+    first, *_, last = reports
+    assert isinstance(first, types.WorkDoneProgressBegin)
+    assert first.cancellable
+    assert "train.py" in first.title
+    assert isinstance(last, types.WorkDoneProgressEnd)
+    assert "ValueError" in (last.message or "")
+
+
+def _failures(editor: Editor, uri: str) -> list[types.Diagnostic]:
+    return [one for one in editor.shown(uri) if one.source == "ranksafe run"]
+
+
+def _alive(editor: Editor) -> list[int]:
+    return [int(path.name.removeprefix("alive-")) for path in editor.folder.glob("alive-*")]
+
+
+def _processes(numbers: list[int]) -> list[str]:
+    """Which of the processes are there still."""
+    if not numbers:
+        return []
+    command = ["ps", "-o", "pid=,stat=", "-p", ",".join(map(str, numbers))]
+    shown = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    return [line for line in shown.splitlines() if "Z" not in line]

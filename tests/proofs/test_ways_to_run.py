@@ -1,0 +1,18 @@
+"""The ways a proof runs, each checked by programs that know what they must see."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ranksafe.runs.proof import run_program
+
+from tests.proofs.test_rules import check
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["data_parallel", "wrong_device", "ranks", "one_rank_fails"])
+def test_program(name: str, torch_python: Path) -> None:
+    check(run_program(PROGRAMS / f"{name}.py", torch_python))

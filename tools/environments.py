@@ -1,0 +1,149 @@
+"""Python environments for development: ``.venv`` in the checkout, and one with torch in the cache.
+
+The server and its tests never see torch; runs and proofs start the interpreter of the second environment. Run as a
+script it makes an environment and prints the path of its interpreter:
+
+    python tools/environments.py project | torch | torch-run
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TORCH = "2.13.0"
+RUN_PACKAGES = [f"torch=={TORCH}", "accelerate==1.15.0", "numpy"]
+TEST_PACKAGES = [*RUN_PACKAGES, "transformers==5.23.0", "trl==1.16.0"]
+CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
+"""PyTorch's own index: where PyPI's Linux wheel would bring gigabytes of CUDA libraries."""
+
+
+class SetUpError(Exception):
+    """Something the set-up needs is missing; the text says what to do."""
+
+
+def cache_folder() -> Path:
+    """Where environments and downloads are kept between runs: RANKSAFE_CACHE, else ``ranksafe`` in the user's cache."""
+    chosen = os.environ.get("RANKSAFE_CACHE")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "ranksafe"
+
+
+def project_environment(*, development: bool) -> Path:
+    """The interpreter of ``.venv``, with ranksafe installed from the checkout; made or brought up to date if needed."""
+    folder = ROOT / ".venv"
+    wanted = f"{ROOT}[dev]" if development else str(ROOT)
+    python = _virtual_environment(folder)
+    stamp = _stamp([(ROOT / "pyproject.toml").read_text(encoding="utf-8"), str(ROOT), sys.version])
+    done = {
+        folder / f".set-up-{kind}-{stamp}" for kind in (["dev"] if development else ["dev", "run"])
+    }
+    if not any(mark.exists() for mark in done):
+        say(f"installing ranksafe{' and its development tools' if development else ''} into .venv")
+        pip(python, ["install", "--quiet", "--editable", wanted])
+        (folder / f".set-up-{'dev' if development else 'run'}-{stamp}").touch()
+    return python
+
+
+def torch_environment(*, for_tests: bool = True) -> Path:
+    """The interpreter of the environment with torch in the cache; without ``for_tests`` only what a run needs."""
+    packages = TEST_PACKAGES if for_tests else RUN_PACKAGES
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    folder = cache_folder() / f"torch-{TORCH}-python{version}"
+    python = _virtual_environment(folder)
+    stamps = [folder / f".set-up-{_stamp(kind)}" for kind in (TEST_PACKAGES, packages)]
+    if not any(stamp.exists() for stamp in stamps):
+        say(f"installing {', '.join(packages)} (once; kept in {folder})")
+        _install_torch(python)
+        pip(python, ["install", "--quiet", *packages])
+        stamps[-1].touch()
+    return python
+
+
+def pip(python: Path, arguments: list[str], *, attempts: int = 2) -> None:
+    """Run pip; once more after a pause, since most failures here are the network's. Raises SetUpError."""
+    command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
+    for attempt in range(attempts):
+        if subprocess.run(command, check=False).returncode == 0:
+            return
+        if attempt + 1 < attempts:
+            say("pip failed; trying once more")
+            time.sleep(5)
+    raise SetUpError(f"pip failed: {' '.join(command)}")
+
+
+def say(text: str) -> None:
+    """Tell what is going on, on stderr: stdout belongs to results."""
+    print(f"==> {text}", file=sys.stderr, flush=True)
+
+
+def _install_torch(python: Path) -> None:
+    """The CPU build on Linux, from the indexes that pip is set up with, else from PyTorch's; elsewhere PyPI's wheel."""
+    if not sys.platform.startswith("linux"):
+        return
+    cpu = f"torch=={TORCH}+cpu"
+    try:
+        pip(python, ["install", "--quiet", cpu], attempts=1)
+    except SetUpError:
+        pip(python, ["install", "--quiet", "--extra-index-url", CPU_BUILDS, cpu])
+
+
+def _virtual_environment(folder: Path) -> Path:
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if _works(python):
+        return python
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = subprocess.run([sys.executable, "-m", "venv", str(folder)], check=False)
+    if made.returncode != 0:
+        raise SetUpError(
+            f"{sys.executable} cannot make a virtual environment; on Debian and Ubuntu: "
+            "apt-get install python3-venv"
+        )
+    return python
+
+
+def _works(python: Path) -> bool:
+    """A virtual environment whose base Python was removed or moved is still there, but dead."""
+    if not python.exists():
+        return False
+    return (
+        subprocess.run(
+            [str(python), "-m", "pip", "--version"], capture_output=True, check=False
+        ).returncode
+        == 0
+    )
+
+
+def _stamp(parts: list[str]) -> str:
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def main(words: list[str]) -> int:
+    makers = {
+        "project": lambda: project_environment(development=True),
+        "project-run": lambda: project_environment(development=False),
+        "torch": lambda: torch_environment(for_tests=True),
+        "torch-run": lambda: torch_environment(for_tests=False),
+    }
+    if len(words) != 1 or words[0] not in makers:
+        say(f"usage: environments.py {' | '.join(makers)}")
+        return 2
+    try:
+        print(makers[words[0]]())
+    except SetUpError as error:
+        say(str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,265 @@
+"""The gate: everything that must hold before a change is taken. ``make test`` runs it, ``make test-full`` all of it.
+
+Quick checks first. A step that fails does not stop the later ones of its stage, so one run shows all there is to mend;
+the next stage is not begun. The last line counts every test and check: ``N passed, N failed``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from environments import ROOT, SetUpError, project_environment, say, torch_environment
+
+TORCH_PYTHON = "RANKSAFE_TEST_TORCH_PYTHON"
+"""Tells the tests where the interpreter with torch is."""
+NODE_MINIMUM = 20
+
+
+@dataclass
+class Counts:
+    """What a step found."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do; it returns what it found."""
+
+    name: str
+    stage: str
+    run: Callable[[], Counts]
+
+
+class Gate:
+    """One run of the gate."""
+
+    def __init__(self, *, full: bool, pytest_arguments: list[str]) -> None:
+        self.full = full
+        self.pytest_arguments = pytest_arguments
+        self.environment = dict(os.environ)
+        self.python = Path(sys.executable)
+        self.summaries: list[str] = []
+
+    def steps(self) -> list[Step]:
+        return [
+            Step("ruff check", "lint", lambda: self.check(["-m", "ruff", "check", "."])),
+            Step(
+                "ruff format", "lint", lambda: self.check(["-m", "ruff", "format", "--check", "."])
+            ),
+            Step("mypy", "lint", lambda: self.check(["-m", "mypy"])),
+            Step("import contracts", "lint", lambda: self.check_program("lint-imports")),
+            Step("npm ci", "client", lambda: self.npm("ci", "--no-audit", "--no-fund")),
+            Step("tsc", "client", lambda: self.npm("run", "lint")),
+            Step("client unit tests", "client", self.client_tests),
+            Step("pytest", "tests", self.pytest),
+            Step("VS Code journeys", "editors", self.journeys),
+        ]
+
+    def prepare(self, stages: set[str]) -> None:
+        """Environments; raises SetUpError."""
+        self.python = project_environment(development=True)
+        scripts = str(self.python.parent)
+        self.environment["PATH"] = os.pathsep.join([scripts, self.environment.get("PATH", "")])
+        self.environment["RANKSAFE_TEST_PYTHON"] = str(self.python)
+        # The tests find their own interpreters; the one the contributor has activated is none of theirs.
+        for variable in ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH"):
+            self.environment.pop(variable, None)
+        if stages & {"tests", "editors"}:
+            torch = self.environment.get(TORCH_PYTHON) or str(torch_environment())
+            self.environment[TORCH_PYTHON] = torch
+
+    def check(self, arguments: list[str]) -> Counts:
+        return self._as_check(self._call([str(self.python), *arguments]))
+
+    def check_program(self, name: str) -> Counts:
+        return self._as_check(self._call([str(self.python.parent / name)]))
+
+    def npm(self, *arguments: str) -> Counts:
+        npm = shutil.which("npm")
+        if npm is None or node_version() < NODE_MINIMUM:
+            return Counts(skipped=[f"Node {NODE_MINIMUM} or newer with npm is needed (nodejs.org)"])
+        attempts = 2 if arguments[0] == "ci" else 1
+        status = 1
+        for _ in range(attempts):
+            status = self._call([npm, *arguments])
+            if status == 0:
+                break
+        return self._as_check(status)
+
+    def client_tests(self) -> Counts:
+        return self._node_tests("test:client")
+
+    def journeys(self) -> Counts:
+        return self._node_tests("test:editors")
+
+    def pytest(self) -> Counts:
+        with TemporaryDirectory() as folder:
+            report = Path(folder) / "report.xml"
+            selection = [] if self.full else ["-m", "not long"]
+            command = [str(self.python), "-m", "pytest", *selection, f"--junitxml={report}"]
+            status, output = self._watch([*command, *self.pytest_arguments])
+            counts = read_junit(report)
+        self.summaries.append("\n".join(summary_of(output)))
+        if status != 0 and counts.failed == 0:
+            counts.failed = 1
+        return counts
+
+    def _node_tests(self, script: str) -> Counts:
+        npm = shutil.which("npm")
+        if npm is None or node_version() < NODE_MINIMUM:
+            return Counts(skipped=[f"Node {NODE_MINIMUM} or newer with npm is needed (nodejs.org)"])
+        status, output = self._watch([npm, "run", "--silent", script])
+        counts = read_node_tests(output)
+        if status != 0 and counts.failed == 0:
+            counts.failed = 1
+        return counts
+
+    def _call(self, command: list[str]) -> int:
+        return subprocess.run(command, cwd=ROOT, env=self.environment, check=False).returncode
+
+    def _watch(self, command: list[str]) -> tuple[int, str]:
+        """Run, showing the output as it comes and keeping it."""
+        lines = []
+        with subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                lines.append(line)
+                print(line, end="", flush=True)
+        return process.returncode, "".join(lines)
+
+    @staticmethod
+    def _as_check(status: int) -> Counts:
+        return Counts(passed=1) if status == 0 else Counts(failed=1)
+
+
+def node_version() -> int:
+    """The major version of Node on PATH; 0 without one."""
+    node = shutil.which("node")
+    if node is None:
+        return 0
+    answer = subprocess.run([node, "--version"], capture_output=True, text=True, check=False)
+    found = re.match(r"v(\d+)", answer.stdout)
+    return int(found[1]) if found else 0
+
+
+def read_junit(report: Path) -> Counts:
+    """Counts from pytest's XML report; one failure when there is none."""
+    try:
+        suites = ET.parse(report).getroot().iter("testsuite")
+    except (OSError, ET.ParseError):
+        return Counts(failed=1)
+    counts = Counts()
+    for suite in suites:
+        total, failed = int(suite.get("tests", 0)), 0
+        for case in suite.iter("testcase"):
+            skipped = case.find("skipped")
+            if case.find("failure") is not None or case.find("error") is not None:
+                failed += 1
+            elif skipped is not None:
+                counts.skipped.append(f"{case.get('name')}: {skipped.get('message')}")
+        counts.failed += failed
+        counts.passed += total - failed
+    counts.passed -= len(counts.skipped)
+    return counts
+
+
+def read_node_tests(output: str) -> Counts:
+    """Counts from the summary of ``node --test`` (``# pass 3`` or ``ℹ pass 3``) and from lines ``SKIPPED: why``."""
+
+    def number(word: str) -> int:
+        return sum(
+            int(found) for found in re.findall(rf"^(?:#|ℹ) {word} (\d+)$", output, re.MULTILINE)
+        )
+
+    skipped = re.findall(r"^SKIPPED: (.+)$", output, re.MULTILINE)
+    return Counts(number("pass"), number("fail") + number("cancelled"), skipped)
+
+
+def summary_of(output: str) -> list[str]:
+    """The end of pytest's output: its short summary and its last line."""
+    lines = output.splitlines()
+    starts = [number for number, line in enumerate(lines) if "short test summary" in line]
+    return lines[starts[-1] :] if starts else lines[-1:]
+
+
+def run(gate: Gate, steps: list[Step]) -> int:
+    in_ci = os.environ.get("CI", "").lower() in ("true", "1")
+    total = Counts()
+    failed_stage: str | None = None
+    failures: list[str] = []
+    for step in steps:
+        if failed_stage is not None and step.stage != failed_stage:
+            break
+        say(step.name)
+        began = time.monotonic()
+        counts = step.run()
+        say(
+            f"{step.name}: {counts.passed} passed, {counts.failed} failed ({time.monotonic() - began:.0f} s)"
+        )
+        total.passed += counts.passed
+        total.failed += counts.failed
+        for reason in counts.skipped:
+            total.skipped.append(f"{step.name}: {reason}")
+        unwanted_skip = in_ci and bool(counts.skipped)
+        if unwanted_skip:
+            total.failed += len(counts.skipped)
+        if counts.failed or unwanted_skip:
+            failures.append(step.name)
+            failed_stage = step.stage
+    report(gate, total, failures, in_ci=in_ci)
+    return 1 if failures else 0
+
+
+def report(gate: Gate, total: Counts, failures: list[str], *, in_ci: bool) -> None:
+    """The end of the output, in the order in which a hurried reader wants it: last line first."""
+    print()
+    for reason in total.skipped:
+        print(f"SKIPPED{' (a failure with CI=true)' if in_ci else ''} {reason}")
+    for name in failures:
+        print(f"FAILED {name}")
+    for summary in gate.summaries:
+        print(summary)
+    print(f"{total.passed} passed, {total.failed} failed", flush=True)
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="the long tests too")
+    parser.add_argument("--only", action="append", help="a stage: lint, client, tests, editors")
+    parser.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
+    arguments = parser.parse_args(words)
+    gate = Gate(full=arguments.full, pytest_arguments=arguments.pytest)
+    steps = [step for step in gate.steps() if not arguments.only or step.stage in arguments.only]
+    try:
+        gate.prepare({step.stage for step in steps})
+    except SetUpError as error:
+        say(str(error))
+        print("0 passed, 1 failed")
+        return 1
+    return run(gate, steps)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

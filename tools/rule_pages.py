@@ -1,0 +1,93 @@
+"""Write ``docs/rules.md`` and ``docs/rules.zh-cn.md`` from the rules' folders; with ``--check`` only say whether they
+are current."""
+
+from __future__ import annotations
+
+import sys
+from itertools import groupby
+from pathlib import Path
+
+from ranksafe.checker.registry import Registry
+from ranksafe.checker.rule import Stability
+from ranksafe.checker.rule_folder import README_NAMES, RuleFolder
+from ranksafe.localization import LANGUAGES, Language, Translated
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES: dict[Language, str] = {"en": "rules.md", "zh-cn": "rules.zh-cn.md"}
+
+TITLE = Translated("Rules", "规则")
+INTRODUCTION = Translated(
+    "Generated from the folders in `rules/` by `make docs`; do not edit. `ranksafe explain RS201` shows a page in the"
+    " terminal. *fix* says that `ranksafe fix` or the editor can repair it, *proof* that `ranksafe prove` can run it.",
+    "由 `make docs` 根据 `rules/` 中的文件夹生成，请勿手动修改。`ranksafe explain RS201` 可在终端中显示规则说明。"
+    "*修复* 表示 `ranksafe fix` 或编辑器可以修复，*证明* 表示 `ranksafe prove` 可以运行其示例程序。",
+)
+HEADER = Translated(
+    "| code | name | | level | fix | proof |", "| 编号 | 名称 | | 级别 | 修复 | 证明 |"
+)
+YES = Translated("yes", "有")
+PREVIEW = Translated("preview", "预览")
+AREAS = {
+    "checker": Translated("Built in", "内置"),
+    "launch": Translated("Launch", "启动"),
+    "devices": Translated("Devices", "设备"),
+    "data": Translated("Data", "数据"),
+    "collectives": Translated("Collectives", "集合通信"),
+    "model": Translated("Model, gradients, optimizer", "模型、梯度与优化器"),
+}
+LEVELS = {
+    "error": Translated("error", "错误"),
+    "warning": Translated("warning", "警告"),
+    "information": Translated("information", "提示"),
+}
+
+
+def page(registry: Registry, language: Language) -> str:
+    """The page's text."""
+    lines = [f"# {TITLE.in_language(language)}", "", INTRODUCTION.in_language(language)]
+    for area, folders in groupby(registry.rules, key=lambda folder: folder.area):
+        title = AREAS.get(area, Translated(area, area)).in_language(language)
+        lines += ["", f"## {title}", "", HEADER.in_language(language), "|---|---|---|---|---|---|"]
+        lines += [_row(folder, language) for folder in folders]
+    return "\n".join(lines) + "\n"
+
+
+def _row(folder: RuleFolder, language: Language) -> str:
+    metadata = folder.metadata
+    document = (folder.path / README_NAMES[language]).relative_to(ROOT).as_posix()
+    summary = metadata.summary.in_language(language).replace("|", "\\|")
+    if metadata.stability is Stability.PREVIEW:
+        summary += f" ({PREVIEW.in_language(language)})"
+    yes = YES.in_language(language)
+    cells = [
+        f'<a id="{metadata.code.lower()}"></a>{metadata.code}',
+        f"[{metadata.name}](../{document})",
+        summary,
+        LEVELS[metadata.level.label].in_language(language),
+        yes if (folder.path / "fix.py").is_file() else "",
+        yes if folder.has_proof else "",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def main(words: list[str]) -> int:
+    registry = Registry.load(entry_points=False)
+    for problem in registry.problems:
+        print(problem, file=sys.stderr)
+    stale = []
+    for language in LANGUAGES:
+        path = ROOT / "docs" / PAGES[language]
+        text = page(registry, language)
+        current = path.read_text(encoding="utf-8") if path.is_file() else None
+        if text != current:
+            stale.append(path)
+            if "--check" not in words:
+                path.write_text(text, encoding="utf-8")
+    for path in stale:
+        verb = "is not current (make docs)" if "--check" in words else "written"
+        print(f"{path.relative_to(ROOT)} {verb}")
+    return 1 if registry.problems or (stale and "--check" in words) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
