@@ -152,7 +152,9 @@ def update(name: str, torch_python: Path) -> None:
         item["judgement"] = known.get(key, "")
     text = "".join(json.dumps(item, ensure_ascii=False) + "\n" for item in found)
     snapshot_file(name).write_text(text, encoding="utf-8")
-    print(f"{name}: {len(found)} findings in {lines} lines, {1000 * len(found) / lines:.3f} per 1,000")
+    print(
+        f"{name}: {len(found)} findings in {lines} lines, {1000 * len(found) / lines:.3f} per 1,000"
+    )
 
 
 if __name__ == "__main__":

@@ -17,9 +17,7 @@ MOST_PER_THOUSAND_LINES = 0.2
 def test_findings_are_those_of_the_snapshot(name: str, tmp_path: Path) -> None:
     chosen = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
     if not chosen:
-        pytest.skip(
-            "needs torch: RANKSAFE_TEST_TORCH_PYTHON=$(python tools/environments.py torch)"
-        )
+        pytest.skip("needs torch: RANKSAFE_TEST_TORCH_PYTHON=$(python tools/environments.py torch)")
     lines = gather(name, Path(chosen), tmp_path)
     assert lines > 10_000
     found = findings(name, tmp_path)

@@ -88,8 +88,8 @@ def test_cancelling_a_hang_leaves_no_process(torch_python: Path) -> None:
         bystander.wait()
 
 
-@pytest.mark.parametrize("victim", ["caller", "launcher"])
-def test_killing_the_caller_or_the_launcher_leaves_no_orphan(
+@pytest.mark.parametrize("victim", ["caller", "launcher", "supervisor"])
+def test_killing_any_of_the_programs_above_the_ranks_leaves_no_orphan(
     torch_python: Path, victim: str
 ) -> None:
     script = SCRIPTS / "rank_one_fails.py"
@@ -111,8 +111,10 @@ def test_killing_the_caller_or_the_launcher_leaves_no_orphan(
     assert len(_processes_of(run_id)) >= 3
     if victim == "caller":
         os.kill(caller.pid, signal.SIGKILL)
-    else:
+    elif victim == "launcher":
         os.kill(_launcher_of(run_id), signal.SIGKILL)
+    else:
+        os.kill(_supervisor_of(caller.pid), signal.SIGKILL)
     _wait_until(lambda: _processes_of(run_id) == [])
     caller.wait(_PATIENCE_SECONDS)
     caller.stdout.close()
@@ -124,3 +126,24 @@ def _launcher_of(run_id: str) -> int:
         for pid in _processes_of(run_id)
         if b"torch.distributed.run" in (Path("/proc") / str(pid) / "cmdline").read_bytes()
     )
+
+
+def _supervisor_of(caller: int) -> int:
+    children = Path(f"/proc/{caller}/task/{caller}/children")
+    threads = Path(f"/proc/{caller}/task").glob("*/children")
+    found = [int(pid) for path in (children, *threads) for pid in path.read_text().split()]
+    return found[0]
+
+
+def test_a_listener_that_fails_ends_the_run(torch_python: Path) -> None:
+    def on_event(event: RunEvent) -> None:
+        if event.kind == "output":
+            raise BrokenPipeError
+
+    request = RunRequest(
+        SCRIPTS / "rank_one_fails.py", cpu_ranks=True, arguments=("hang",), interpreter=torch_python
+    )
+    run = start_run(request, on_event)
+    with pytest.raises(BrokenPipeError):
+        run.wait(_PATIENCE_SECONDS)
+    assert _processes_of(run.run_id) == []

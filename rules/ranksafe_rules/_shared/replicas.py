@@ -28,7 +28,7 @@ def is_replicated(module: Module, cls: ast.ClassDef, launch: LaunchContext) -> b
         assert isinstance(node, ast.ClassDef)
         return _may_be_inside(module, node)
 
-    return bool(module.memoized("inside-replicated-model", cls, 0, answer))  # type: ignore[arg-type]
+    return bool(module.memoized("inside-replicated-model", cls, 0, answer))
 
 
 def meets_several_processes(module: Module, launch: LaunchContext) -> bool:
@@ -48,7 +48,7 @@ def wrapped_models(module: Module) -> list[ast.expr]:
     def read(node: ast.AST, depth: int) -> list[ast.expr]:  # noqa: ARG001
         return list(_wrapped_models(module))
 
-    models: list[ast.expr] = module.memoized("wrapped-models", module.tree, 0, read)  # type: ignore[arg-type]
+    models: list[ast.expr] = module.memoized("wrapped-models", module.tree, 0, read)
     return models
 
 

@@ -66,7 +66,7 @@ def class_view(module: Module, cls: ast.ClassDef) -> ReplicatedClass:
         assert isinstance(node, ast.ClassDef)
         return ReplicatedClass(module, node)
 
-    view: ReplicatedClass = module.memoized("replicated-class", cls, 0, read)  # type: ignore[arg-type]
+    view: ReplicatedClass = module.memoized("replicated-class", cls, 0, read)
     return view
 
 

@@ -15,6 +15,24 @@ from ranksafe.semantics.module import Module
 from ranksafe_rules._shared.origins import arguments_for
 
 TRAINER = "transformers.Trainer"
+_TRL_TRAINERS = tuple(
+    f"trl.{method}Trainer"
+    for method in (
+        "PPO",
+        "PPOv2",
+        "RLOO",
+        "ORPO",
+        "CPO",
+        "BCO",
+        "KTO",
+        "GKD",
+        "OnlineDPO",
+        "NashMD",
+        "XPO",
+        "PRM",
+    )
+)
+"""Trainers that were in the top level of older TRL releases; today's table of names knows only today's."""
 ACCELERATOR = "accelerate.Accelerator"
 DISTRIBUTED_DATA_PARALLEL = "torch.nn.parallel.DistributedDataParallel"
 
@@ -107,7 +125,7 @@ def _names_a_strategy(test: ast.expr) -> bool:
 
 
 def _handovers(module: Module) -> Iterator[tuple[Kind, ast.Call, ast.expr, bool]]:
-    for call in module.calls(TRAINER):
+    for call in module.calls(TRAINER, *_TRL_TRAINERS):
         for position, argument in enumerate(call.args):
             yield Kind.TRAINER, call, argument, position == 0
         for keyword in call.keywords:

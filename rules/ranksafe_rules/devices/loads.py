@@ -118,6 +118,8 @@ def _asked(
 ) -> AskedDeviceMap | None:
     if any(depends_on_launch(value.guards) for value in asked.known):
         return None
+    if any(isinstance(value.node, ast.Dict) for value in asked.known):
+        return None  # ``{"": rank}`` on another way: whatever chooses between them, the author has thought of it.
     for value in asked.known:
         if value.is_constant and value.constant in SPREADING and not _is_overridden(module, value):
             anchor = _anchor(module, call, value.node, given)

@@ -21,10 +21,12 @@ logger = logging.getLogger(__name__)
 
 LONGEST_DELAY_SECONDS: Final = 0.05
 """An analysis waits as long as the last one took, so that keys typed meanwhile share one, but not longer than this."""
-CHEAP_SECONDS: Final = 0.005
-"""Below this, waiting would cost more than it saves."""
+CHEAP_SECONDS: Final = 0.02
+"""Below this it does not wait: all input that has arrived is taken before an analysis starts anyway."""
 IDLE_SECONDS: Final = 0.3
 """Without a key for this long the typing has paused."""
+REST_SECONDS: Final = 2.0
+"""After this a full garbage collection, tens of milliseconds with large files open, is unlikely to meet a key."""
 
 
 class Checks:
@@ -34,6 +36,7 @@ class Checks:
         self._server = server
         self._due: dict[str, asyncio.Handle] = {}
         self._idle: asyncio.TimerHandle | None = None
+        self._rest: asyncio.TimerHandle | None = None
         self._edited: set[str] = set()
         self._failed: set[tuple[str, str]] = set()
         """Rules that failed on a document: said once."""
@@ -162,6 +165,9 @@ class Checks:
     def _wait_for_idleness(self) -> None:
         if self._idle is not None:
             self._idle.cancel()
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
         self._idle = asyncio.get_running_loop().call_later(IDLE_SECONDS, self._typing_paused)
 
     def _typing_paused(self) -> None:
@@ -176,7 +182,8 @@ class Checks:
             self._server.publisher.show_changed(changed)
         if edited:
             self._server.lenses_changed()
-        gc.collect()
+        gc.collect(1)
+        self._rest = asyncio.get_running_loop().call_later(REST_SECONDS, gc.collect)
 
     def _settle(self, document: Document) -> bool:
         """Bring the findings to what a fresh analysis would give; whether that changed anything."""

@@ -16,6 +16,7 @@ from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.log import CombinedLog
 from ranksafe.runs.model import Failure, Outcome, RankReport, RunEvent, RunRequest, RunResult
+from ranksafe.runs.predicted import with_predicted_rule
 from ranksafe.runs.targets import target_named
 from ranksafe.runs.targets.protocol import Output, Process
 
@@ -39,6 +40,7 @@ class Run:
         self._started = time.monotonic()
         self._timed_out = False
         self._result: RunResult | None = None
+        self._listener_error: Exception | None = None
         self._thread = threading.Thread(target=self._watch, name=f"run {self.run_id}", daemon=True)
         self._thread.start()
 
@@ -47,8 +49,13 @@ class Run:
         self._process.cancel()
 
     def wait(self, timeout: float | None = None) -> RunResult | None:
-        """The result, or None when the run still goes on after ``timeout`` seconds."""
+        """The result, or None when the run still goes on after ``timeout`` seconds.
+
+        Raises what ``on_event`` raised, if it did (a closed pipe, say); the run was then cancelled.
+        """
         self._thread.join(timeout)
+        if self._listener_error is not None and not self._thread.is_alive():
+            raise self._listener_error
         return self._result
 
     def _watch(self) -> None:
@@ -80,6 +87,7 @@ class Run:
         language = self._request.language
         user_code = UserCode(roots, self._plan.working_directory)
         failures, ranks = explain(evidence, user_code, language)
+        failures = [with_predicted_rule(failure, self._plan.ranks) for failure in failures]
         outcome = self._outcome(evidence.status, evidence.returncode, failures)
         for failure in failures:
             self._emit("failure", failure.message, failure.rank)
@@ -150,8 +158,14 @@ class Run:
         self._emit("status", text)
 
     def _emit(self, kind: str, text: str, rank: int | None = None, stream: str = "stdout") -> None:
+        if self._listener_error is not None:
+            return
         seconds = time.monotonic() - self._started
-        self._on_event(RunEvent(kind, text, rank, stream, seconds))
+        try:
+            self._on_event(RunEvent(kind, text, rank, stream, seconds))
+        except Exception as error:
+            self._listener_error = error
+            self._process.cancel()
 
 
 def start_run(request: RunRequest, on_event: OnEvent) -> Run:

@@ -232,7 +232,7 @@ class Module:
         return self.types.of(node)
 
     def memoized(
-        self, query: str, node: ast.expr, depth: int, compute: Callable[[Any, int], Any]
+        self, query: str, node: ast.AST, depth: int, compute: Callable[[Any, int], Any]
     ) -> Any:
         """The answer of a query about a node, computed once per version of the text.
 
@@ -498,10 +498,14 @@ class Module:
         return None
 
     def _opened(self, function: Function) -> Function:
-        unit = self.unit_of(function)
-        if unit is not None:
-            self._note("unit", unit.identity)
+        self._note_unit_of(function)
         return function
+
+    def _note_unit_of(self, node: ast.AST) -> None:
+        if self._reads is not None:
+            unit = self.unit_of(node)
+            if unit is not None:
+                self._note("unit", unit.identity)
 
     def returns_of(self, function: ast.AST) -> list[ast.Return]:
         """The function's own return statements, those of nested functions left out."""
@@ -589,6 +593,8 @@ class Module:
         else:
             if isinstance(inside, ast.ClassDef):
                 self._body_of(inside)
+            else:
+                self._note_unit_of(inside)
             found = [node for node in ast.walk(inside) if isinstance(node, kind)]
         found.sort(key=self.order_of)
         return iter(found)

@@ -125,8 +125,11 @@ export class Workbench {
         return plain(await message.first().innerText());
     }
 
+    /** Cancels work that is shown in the status bar: its notification opens with a click. */
     async cancelProgress(text) {
-        const item = this.page.locator(".notifications-toasts .notification-list-item", { hasText: text });
+        await this.page.locator(".statusbar-item", { hasText: text }).click();
+        const item = this.page.locator(".notifications-center .notification-list-item, .notifications-toasts .notification-list-item", { hasText: text });
+        await item.first().hover();
         await item.locator(".monaco-button", { hasText: "Cancel" }).first().click();
     }
 

@@ -41,6 +41,13 @@ def match(
     return None
 
 
+def candidates_of(kind: str) -> tuple[str, ...]:
+    """The rules that may predict failures of this kind, where the text alone does not tell which."""
+    return next(
+        (each.candidates for each in SIGNATURES if each.kind == kind and each.candidates), ()
+    )
+
+
 def _fits(candidate: Signature, frames: Sequence[Frame], user_frame: Frame | None) -> bool:
     if candidate.frames is not None and not any(
         candidate.frames.search(f"{frame.filename}:{frame.function}") for frame in frames
@@ -52,4 +59,4 @@ def _fits(candidate: Signature, frames: Sequence[Frame], user_frame: Frame | Non
     return True
 
 
-__all__ = ["SIGNATURES", "Signature", "match"]
+__all__ = ["SIGNATURES", "Signature", "candidates_of", "match"]

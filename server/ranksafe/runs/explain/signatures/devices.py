@@ -80,6 +80,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "device-mismatch",
         r"Expected all tensors to be on the same device(?:, but (?:found at least two devices, |got \w+ is on )"
         r"(?P<one>[\w:]+?),? (?:and|different from other tensors on) (?P<two>[\w:]+))?",
+        candidates=("RS513", "RS510", "RS511", "RS512", "RS211", "RS210", "RS515"),
         one="?",
         two="?",
         en="An operation mixes tensors of two devices ({one} and {two}). Look for a tensor kept as a plain attribute, "

@@ -18,6 +18,8 @@ class Signature:
     explanation: Translated
     code: str | None = None
     """The rule this failure proves."""
+    candidates: tuple[str, ...] = ()
+    """Rules that predict this failure where its text alone cannot tell which: the source decides."""
     frames: re.Pattern[str] | None = None
     """Must be found in one of the frames, written ``path:function``."""
     user_frame: re.Pattern[str] | None = None
@@ -35,6 +37,7 @@ def signature(
     en: str,
     zh: str,
     code: str | None = None,
+    candidates: tuple[str, ...] = (),
     frames: str | None = None,
     user_frame: str | None = None,
     secondary: bool = False,
@@ -46,6 +49,7 @@ def signature(
         pattern=re.compile(pattern, re.MULTILINE),
         explanation=Translated(en, zh),
         code=code,
+        candidates=candidates,
         frames=re.compile(frames) if frames else None,
         user_frame=re.compile(user_frame) if user_frame else None,
         secondary=secondary,

@@ -1,0 +1,53 @@
+"""A failure that several rules predict gets the code of the one that has a finding there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ranksafe.runs.explain import explain
+from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
+from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.model import Frame
+from ranksafe.runs.predicted import with_predicted_rule
+
+_PROGRAM = """\
+import torch
+from torch import nn
+
+
+class Masked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.mask = torch.ones(4).cuda()
+
+    def forward(self, x):
+        return self.layer(x) * self.mask
+
+
+model = nn.DataParallel(Masked().cuda())
+model(torch.ones(8, 4).cuda())
+"""
+_MESSAGE = "Expected all tensors to be on the same device, but found at least two devices, cuda:1 and cuda:0!"
+
+
+def _code(folder: Path, program: str, line: int) -> str | None:
+    path = folder / "model.py"
+    path.write_text(program, encoding="utf-8")
+    rank = RankEvidence(0)
+    rank.raised = Raised("RuntimeError", _MESSAGE, (Frame(str(path), line, "forward"),))
+    evidence = Evidence({0: rank}, returncode=1)
+    (failure,), _ = explain(evidence, UserCode([folder], folder))
+    assert failure.code is None
+    return with_predicted_rule(failure, 2).code
+
+
+def test_the_finding_in_the_file_that_failed_names_the_rule(tmp_path: Path) -> None:
+    assert _code(tmp_path, _PROGRAM, 12) == "RS513"
+
+
+def test_without_a_finding_no_rule_is_claimed(tmp_path: Path) -> None:
+    harmless = _PROGRAM.replace(
+        "self.mask = torch.ones(4).cuda()", 'self.register_buffer("mask", torch.ones(4))'
+    )
+    assert _code(tmp_path, harmless, 12) is None
