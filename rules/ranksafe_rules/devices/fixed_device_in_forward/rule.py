@@ -97,5 +97,5 @@ def _is_split_by_hand(view: ReplicatedClass) -> bool:
         if use.moved is not None:
             numbers |= device_numbers(view.module, use.device)
             if isinstance(use.device, ast.Constant) and is_gpu_number(use.device):
-                numbers.add(use.device.value)
+                numbers.add(use.device.value)  # type: ignore[arg-type]
     return len(numbers) > 1
