@@ -59,6 +59,7 @@ export class Server implements vscode.Disposable {
     /** Starts the server, or restarts it. Failures are shown in the state, not thrown. */
     restart(): Promise<void> {
         return this.enqueue(async () => {
+            this.crashes = 0;
             await this.stopNow();
             await this.startNow();
         });

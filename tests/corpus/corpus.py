@@ -97,8 +97,10 @@ def copy_python_files(source: Path, target: Path, package: Package) -> None:
 def findings(name: str, folder: Path) -> list[dict[str, Any]]:
     """What ``ranksafe check`` says about a gathered corpus, with nothing known of the launch or of versions."""
     done = subprocess.run(
-        [*(sys.executable, "-m", "ranksafe", "check", "--no-cache", "--exit-zero")]
-        + ["--output-format", "json", str(folder)],
+        [
+            *(sys.executable, "-m", "ranksafe", "check", "--no-cache", "--exit-zero"),
+            *("--output-format", "json", str(folder)),
+        ],
         capture_output=True,
         text=True,
         check=True,

@@ -36,6 +36,9 @@ if __name__ == "__main__":
 
 DEVICE_MAP_LINE = 4
 
+QUIET: dict[str, Any] = {"select": ["RS001", "RS201"]}
+"""Settings under which no other rule has an opinion on the tests' scripts, now or later."""
+
 
 def server_environment() -> dict[str, str]:
     """Without the virtual environment of whoever runs the tests: it is not the user's project."""
@@ -208,7 +211,8 @@ async def start_editor(tmp_path: Path) -> AsyncIterator[StartEditor]:
             path.mkdir(exist_ok=True)
         client = make_test_lsp_client()
         if configuration is not None:
-            client.set_configuration({"ranksafe": configuration})
+            client.set_configuration({"ranksafe": QUIET | configuration})
+        options = options or {}
         published: list[types.PublishDiagnosticsParams] = []
 
         registrations: list[types.Registration] = []
@@ -234,7 +238,8 @@ async def start_editor(tmp_path: Path) -> AsyncIterator[StartEditor]:
                 initialization_options={
                     "trusted": True,
                     "stateDirectory": str(tmp_path / "state"),
-                    **(options or {}),
+                    **options,
+                    "settings": QUIET | options.get("settings", {}),
                 },
                 workspace_folders=[
                     types.WorkspaceFolder(path.as_uri(), path.name) for path in paths

@@ -38,7 +38,7 @@ if __name__ == "__main__":
 async def test_a_file_that_wraps_the_model_elsewhere_decides_when_it_is_saved(
     start_editor: StartEditor,
 ) -> None:
-    editor = await start_editor()
+    editor = await start_editor(options={"settings": {"select": ["RS210"]}})
     model = editor.open("model.py", MODEL)
     assert not await editor.version_shown(model, 1)
     user = editor.open("user.py", "import torch\n")
@@ -52,7 +52,7 @@ async def test_a_file_that_wraps_the_model_elsewhere_decides_when_it_is_saved(
 
 
 async def test_a_file_that_changes_on_disk_decides_too(start_editor: StartEditor) -> None:
-    editor = await start_editor()
+    editor = await start_editor(options={"settings": {"select": ["RS210"]}})
     model = editor.open("model.py", MODEL)
     assert not await editor.version_shown(model, 1)
     editor.write("user.py", USER)
@@ -64,7 +64,7 @@ async def test_a_file_that_changes_on_disk_decides_too(start_editor: StartEditor
 async def test_a_launch_configuration_is_written_and_joins_those_that_are_there(
     start_editor: StartEditor,
 ) -> None:
-    editor = await start_editor()
+    editor = await start_editor(options={"settings": {"select": ["RS101"]}})
     uri = editor.open("train.py", TRAINS)
     (finding,) = await editor.shown_with(uri, "RS101")
     line = finding.range.start.line
@@ -88,7 +88,7 @@ async def test_a_launch_configuration_is_written_and_joins_those_that_are_there(
 
 
 async def test_the_launch_can_be_tried_at_once(start_editor: StartEditor) -> None:
-    editor = await start_editor()
+    editor = await start_editor(options={"settings": {"select": ["RS101"]}})
     uri = editor.open("train.py", TRAINS)
     (finding,) = await editor.shown_with(uri, "RS101")
     actions = await editor.actions(uri, finding.range.start.line)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from .conftest import DEVICE_MAP, Editor, StartEditor, pull_capabilities, push_capabilities
+from .conftest import DEVICE_MAP, QUIET, Editor, StartEditor, pull_capabilities, push_capabilities
 
 
 async def test_settings_come_when_the_server_asks_for_them(start_editor: StartEditor) -> None:
     editor = await start_editor(configuration={"ignore": ["RS201"]})
     uri = editor.open("train.py", DEVICE_MAP)
     await editor.shown_with(uri)
-    editor.client.set_configuration({"ranksafe": {"ignore": [], "gpus": 4}})
+    editor.client.set_configuration({"ranksafe": QUIET | {"gpus": 4}})
     _settings_changed(editor, None)
     await editor.shown_with(uri, "RS201")
 
@@ -25,13 +25,13 @@ async def test_settings_are_taken_from_the_notification_of_a_client_that_cannot_
     editor = await start_editor(capabilities=capabilities)
     uri = editor.open("train.py", DEVICE_MAP)
     await editor.shown_with(uri, "RS201")
-    _settings_changed(editor, {"ranksafe": {"ignore": ["RS201"]}})
+    _settings_changed(editor, {"ranksafe": QUIET | {"ignore": ["RS201"]}})
     await editor.shown_with(uri)
 
 
 async def test_settings_of_the_wrong_type_count_as_not_set(start_editor: StartEditor) -> None:
     editor = await start_editor(
-        configuration={"select": "RS1", "ignore": 3, "gpus": -1, "launcher": "mpirun", "x": {}}
+        configuration={"ignore": 3, "gpus": -1, "launcher": "mpirun", "x": {}}
     )
     uri = editor.open("train.py", DEVICE_MAP)
     await editor.shown_with(uri, "RS201")
@@ -68,7 +68,7 @@ async def test_what_is_wrong_in_a_configuration_file_is_said_once(
     start_editor: StartEditor,
 ) -> None:
     editor = await start_editor(locale="zh-cn")
-    editor.write("ranksafe.toml", 'gpus = "many"\nselect = ["RS2", "RS77"]\n')
+    editor.write("ranksafe.toml", 'gpus = "many"\nignore = ["RS3", "RS77"]\n')
     editor.open("a.py", DEVICE_MAP)
     uri = editor.open("b.py", DEVICE_MAP)
     await editor.shown_with(uri, "RS201")

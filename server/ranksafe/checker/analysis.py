@@ -123,6 +123,11 @@ class DocumentAnalysis:
         return dict(self._active.failed)
 
     @property
+    def asked_project(self) -> bool:
+        """Whether the findings depend on other files of the project too."""
+        return self.module is not None and self.module.asked_project
+
+    @property
     def source(self) -> SourceText:
         """The text analysed last."""
         return self._source

@@ -62,6 +62,8 @@ class Module:
         self._units_binding: dict[str, list[Unit]] = {}
         self._memory: dict[tuple[str, int, int], tuple[Any, frozenset[ReadKey]]] = {}
         self._facts: ModuleFacts | None = None
+        self.asked_project = False
+        """Whether an answer came from other files: then it holds only as long as those stay the same."""
         self._moved = False
 
     # -- what the incremental engine uses
@@ -212,7 +214,7 @@ class Module:
         """The public name for an alias of a library's or the project's name."""
         public = canonical(name)
         if self.project is not None and not is_library(public):
-            self._note("project", public)
+            self._note_project(public)
             return self.project.resolve(public)
         return public
 
@@ -279,7 +281,7 @@ class Module:
         """The project's name for an absolutely imported module; a library's stays as it is."""
         if self.project is None or is_library(name):
             return name
-        self._note("project", name)
+        self._note_project(name)
         return self.project.import_name(self.path, name)
 
     def module_bindings(self, name: str) -> list[ast.AST]:
@@ -501,6 +503,10 @@ class Module:
         self._note_unit_of(function)
         return function
 
+    def _note_project(self, name: str) -> None:
+        self.asked_project = True
+        self._note("project", name)
+
     def _note_unit_of(self, node: ast.AST) -> None:
         if self._reads is not None:
             unit = self.unit_of(node)
@@ -682,6 +688,7 @@ class Module:
             trains = bool(trainers) and not launcher
             wraps = bool(data_parallel)
             if self.project is not None and any(unit.defines_class for unit in self.units):
+                self.asked_project = True
                 trains = trains or self.project.trains_with_trainer(self.name)
                 wraps = wraps or self.project.wraps_data_parallel(self.name)
             return ModuleFacts(
@@ -707,21 +714,21 @@ class Module:
         """What ``from origin import *`` of a project file brings under a name."""
         if self.project is None:
             return None
-        self._note("project", origin)
+        self._note_project(origin)
         return self.project.export(origin, name)
 
     def project_class(self, name: str) -> bool:
         """Whether a canonical name is a class of another file of the project."""
         if self.project is None or is_library(name):
             return False
-        self._note("project", name)
+        self._note_project(name)
         return self.project.is_class(name)
 
     def project_bases(self, name: str) -> list[str]:
         """Canonical names of the bases of a class of another project file."""
         if self.project is None or is_library(name):
             return []
-        self._note("project", name)
+        self._note_project(name)
         return self.project.bases(name)
 
     def imported_values(self, alias: ast.alias) -> Values:
@@ -730,7 +737,7 @@ class Module:
         if self.project is None or not isinstance(statement, ast.ImportFrom):
             return Values((), False)
         name = f"{self.absolute_import(statement.module, statement.level)}.{alias.name}"
-        self._note("project", name)
+        self._note_project(name)
         constant = self.project.constant(name)
         if constant is None:
             return Values((), False)

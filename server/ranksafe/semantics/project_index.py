@@ -249,7 +249,8 @@ class ProjectIndex:
     # -- who trains whose models
 
     def trains_with_trainer(self, module: str) -> bool:
-        """Whether an entry script of the project hands a model of this module to a Trainer and shows no launcher."""
+        """Whether an entry script of the project hands a model of this module to a Trainer, or builds a Trainer of this
+        module, and shows no launcher."""
         return any(name.startswith(f"{module}.") for name in self._classes_used()["trained"])
 
     def wraps_data_parallel(self, module: str) -> bool:
@@ -286,6 +287,7 @@ class ProjectIndex:
         facts = module.facts
         if facts.is_entry and not facts.launcher_evidence:
             trained |= _models_of(module, module.calls(TRAINER), "model")
+            trained |= {name for name, _ in facts.trainers}
 
     def _with_parts(self, names: set[str]) -> frozenset[str]:
         """The classes and every project class they are put together from."""

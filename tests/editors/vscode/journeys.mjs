@@ -19,6 +19,8 @@ const RUN_MILLISECONDS = 3_000 * Number(process.env.RANKSAFE_UI_SECONDS || 60);
 const state = mkdtempSync(join(tmpdir(), "ranksafe-editors-"));
 const folder = join(state, "project");
 const untrusted = join(state, "downloaded");
+/** Comes into being when an interpreter of the untrusted folder is started. */
+const started = join(state, "started");
 const USER_SETTINGS = {
     "security.workspace.trust.enabled": false,
     "workbench.startupEditor": "none",
@@ -227,6 +229,14 @@ test("cancel by the progress in the status bar", { skip: needsTorch }, async () 
     await workbench.lens("Run on").waitFor();
 });
 
+test("the language status names the server and its Python", async () => {
+    await workbench.open("auto_device_map.py");
+    const status = await workbench.languageStatus();
+    assert.match(status, /ranksafe \d+\.\d+/);
+    assert.match(status, /Python 3\.\d+/);
+    await workbench.screenshot("language-status");
+});
+
 test("debug information without names of files", async () => {
     await workbench.command("ranksafe: Copy Debug Information");
     const information = await workbench.until("the clipboard", () => workbench.page.evaluate(() => navigator.clipboard.readText()));
@@ -249,14 +259,13 @@ test("Chinese messages", async () => {
 });
 
 test("an untrusted workspace: squiggles, no lens, and nothing of the folder is started", async () => {
-    const started = join(state, "started");
     const trap = `#!/bin/sh\ntouch '${started}'\nexec python3 "$@"\n`;
     for (const name of [".venv/bin/python", ".venv/bin/python3", "python3"]) {
         mkdirSync(dirname(join(untrusted, name)), { recursive: true });
         writeFileSync(join(untrusted, name), trap, { mode: 0o755 });
     }
+    const settings = { "ranksafe.serverInterpreter": join(untrusted, "python3"), "ranksafe.interpreter": join(untrusted, ".venv/bin/python") };
     mkdirSync(join(untrusted, ".vscode"));
-    const settings = { "ranksafe.serverInterpreter": join(untrusted, "python3"), "ranksafe.interpreter": join(untrusted, ".venv/bin/python"), "ranksafe.importStrategy": "fromEnvironment" };
     writeFileSync(join(untrusted, ".vscode/settings.json"), JSON.stringify(settings));
     codeServer.writeSettings("User", { ...USER_SETTINGS, "security.workspace.trust.enabled": true, "security.workspace.trust.startupPrompt": "never", "security.workspace.trust.banner": "always" });
     codeServer.writeSettings("Machine", {});
@@ -268,4 +277,14 @@ test("an untrusted workspace: squiggles, no lens, and nothing of the folder is s
     assert.deepEqual(await workbench.lenses(), []);
     assert.ok(!existsSync(started), "an interpreter of the folder was started");
     await workbench.screenshot("untrusted");
+});
+
+test("trust, once given, brings the lenses, and still no interpreter of the folder's choice", async () => {
+    await workbench.trustWorkspace();
+    await workbench.page.getByText("Restricted Mode").first().waitFor({ state: "detached" });
+    await workbench.open("auto_device_map.py");
+    await workbench.lens("Run on").waitFor();
+    await workbench.squiggle("warning", '"auto"');
+    assert.ok(!existsSync(started), "an interpreter of the folder was started");
+    await workbench.screenshot("trusted");
 });

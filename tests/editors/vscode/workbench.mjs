@@ -60,6 +60,19 @@ export class Workbench {
         }
     }
 
+    /** What the language status of the active file says. */
+    async languageStatus() {
+        await this.page.locator('.statusbar-item[id="status.languageStatus"]').hover();
+        const details = this.page.locator(".monaco-hover:not(.hidden) .hover-language-status", { hasText: "ranksafe" });
+        await details.first().waitFor();
+        return (await details.allInnerTexts()).map((text) => plain(text).replace(/\s+/g, " ")).join("\n");
+    }
+
+    async trustWorkspace() {
+        await this.command("Workspaces: Manage Workspace Trust");
+        await this.page.locator(".workspace-trust-editor .monaco-button", { hasText: /^Trust$/ }).first().click();
+    }
+
     // Files
 
     tab(name) {
@@ -107,8 +120,6 @@ export class Workbench {
         await this.page.keyboard.press("Control+A");
         await this.page.keyboard.insertText(JSON.stringify(settings, undefined, 4));
         await this.save();
-        await this.page.keyboard.press("Control+F4");
-        await this.tab("settings.json").waitFor({ state: "detached" });
     }
 
     async clickDialog(button) {

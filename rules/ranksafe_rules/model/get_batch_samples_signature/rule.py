@@ -32,6 +32,13 @@ _TOO_MANY = Translated(
     "transformers {version} 以 `get_batch_samples(epoch_iterator, num_batches)` 的形式调用，不传 device："
     "TypeError: missing 1 required positional argument",
 )
+_OTHER_METHOD = Translated(
+    "since transformers 4.46.0 Trainer has a `get_batch_samples(epoch_iterator, num_batches)` of its "
+    "own, to which 4.50.0 added the device, and the training loop calls it; this method takes other "
+    "things: give it another name",
+    "自 transformers 4.46.0 起，Trainer 自身有 `get_batch_samples(epoch_iterator, num_batches)`（4.50.0 "
+    "又增加了 device），训练循环会调用它；此方法接受的是其他参数：请换一个名称",
+)
 ADD = FixOffer(
     key="add-device",
     title=Translated("Add the parameter `device=None`", "添加参数 `device=None`"),
@@ -65,7 +72,11 @@ class GetBatchSamplesSignature(Rule):
         required = len(positional) - len(function.args.defaults)
         version = launch.version("transformers")
         owner = getattr(module.parent(function), "name", "")
-        if len(positional) == 3:
+        if len(positional) == 3 and not _is_meant_as_override(positional):
+            if version is None or version >= PASSES_COUNT:
+                level = Level.WARNING if version is None else Level.ERROR
+                yield self.finding(module, function, _OTHER_METHOD, level=level)
+        elif len(positional) == 3:
             if version is None:
                 yield self.finding(module, function, _TOO_FEW_UNKNOWN, fixes=[ADD])
             elif version >= PASSES_DEVICE:
@@ -74,3 +85,8 @@ class GetBatchSamplesSignature(Rule):
         elif required == 4 and version is not None and PASSES_COUNT <= version < PASSES_DEVICE:
             message = _TOO_MANY.filled(version=version)
             yield self.finding(module, function, message, level=Level.ERROR)
+
+
+def _is_meant_as_override(positional: list[str]) -> bool:
+    """Whether the parameters are called as the library's, or at least one of them is."""
+    return "iter" in positional[1] or "num" in positional[2]

@@ -1,0 +1,87 @@
+"""Speed against the tools that users know, as ratios measured in one run on the same files.
+
+    make bench        or: python tests/bench/bench.py [keystrokes] [command-line] [processor] [start] [memory]
+
+Nothing here decides a test: machines differ, and a busy one measures its other work.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+
+import command_line
+import keystrokes
+import processor_time
+import sources
+from report import Figure, table
+from tools import LANGUAGE_SERVER_PATH, ROOT, ToolMissing, torch_python
+
+PARTS = ("keystrokes", "command-line", "processor", "start", "memory")
+SAMPLE_LINES = 10_000
+PROJECT_FILES = 5_000
+
+
+def main(words: list[str]) -> int:
+    unknown = set(words) - set(PARTS)
+    if unknown:
+        print(f"no such part: {', '.join(unknown)}; there are {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    try:
+        packages = sources.site_packages(torch_python())
+        with tempfile.TemporaryDirectory(prefix="ranksafe-bench-") as name:
+            figures = measure(set(words or PARTS), packages, Path(name).resolve())
+    except ToolMissing as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(
+        f"\n{platform.platform()}, Python {platform.python_version()}, {os.cpu_count()} cores, {load()}\n"
+    )
+    print(table(figures))
+    return 0
+
+
+def measure(parts: set[str], packages: Path, scratch: Path) -> list[Figure]:
+    files = sources.make_files(packages, scratch / "files")
+    figures = []
+    if "processor" in parts:
+        say("processor time")
+        figures += processor_time.measure(files)
+    if "start" in parts:
+        say("start of the server")
+        figures.append(keystrokes.measure_start(scratch / "files"))
+    if "keystrokes" in parts:
+        say("keystrokes")
+        figures += keystrokes.measure(files)
+    if "command-line" in parts:
+        say("command line")
+        tree = sources.copy_tree(packages, ["trl", "accelerate"], scratch / "tree")
+        sources.copy_sample(tree, scratch / "sample", SAMPLE_LINES)
+        figures += command_line.measure(tree, scratch / "sample", scratch / "caches")
+    if "memory" in parts:
+        say("memory")
+        sources.copy_project(packages, scratch / "project", PROJECT_FILES)
+        figures.append(keystrokes.measure_memory(scratch / "project", files[-1]))
+        figures.append(keystrokes.measure_growth(files[1]))
+    return figures
+
+
+def load() -> str:
+    try:
+        return f"load {os.getloadavg()[0]:.1f}"
+    except OSError:
+        return "load unknown"
+
+
+def say(text: str) -> None:
+    print(f"==> {text}", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    for entry in reversed(LANGUAGE_SERVER_PATH["PYTHONPATH"].split(os.pathsep)):
+        sys.path.insert(0, entry)
+    os.chdir(ROOT)
+    sys.exit(main(sys.argv[1:]))

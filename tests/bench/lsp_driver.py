@@ -1,0 +1,164 @@
+"""A language server as an editor sees it: raw JSON-RPC over stdio, timed from the first byte sent to the answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+
+class Server:
+    """One server process that pushes diagnostics."""
+
+    def __init__(
+        self, name: str, command: list[str], root: Path, environment: dict[str, str]
+    ) -> None:
+        self.name = name
+        self._root = root
+        self._ids = 0
+        self._answers: dict[int, tuple[float, dict[str, Any]]] = {}
+        self._published: list[tuple[float, str, int | None, int]] = []
+        self._news = threading.Condition()
+        self._began = time.perf_counter()
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=root,
+            env={**os.environ, **environment},
+        )
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def initialize(self) -> float:
+        """Seconds from the start of the process to the answer."""
+        uri = self._root.as_uri()
+        answered, _ = self.request(
+            "initialize",
+            {
+                "processId": os.getpid(),
+                "rootUri": uri,
+                "workspaceFolders": [{"uri": uri, "name": "bench"}],
+                "capabilities": {
+                    "textDocument": {
+                        "synchronization": {},
+                        "publishDiagnostics": {"versionSupport": True, "relatedInformation": True},
+                    },
+                    "workspace": {"configuration": True, "workspaceFolders": True},
+                    "general": {"positionEncodings": ["utf-16"]},
+                },
+                "initializationOptions": {},
+            },
+        )
+        self.notify("initialized", {})
+        return answered - self._began
+
+    def open(self, path: Path, text: str) -> int:
+        """Open a file and wait for its diagnostics; how many there are."""
+        self._uri, self._version = path.as_uri(), 1
+        document = {"uri": self._uri, "languageId": "python", "version": 1, "text": text}
+        with self._news:
+            seen = len(self._published)
+        self.notify("textDocument/didOpen", {"textDocument": document})
+        return self._diagnostics_after(seen)[1]
+
+    def type(self, line: int, column: int, removed: int, text: str) -> float:
+        """Seconds from a keystroke to the diagnostics of the new text."""
+        self._version += 1
+        start = {"line": line, "character": column}
+        end = {"line": line, "character": column + removed}
+        with self._news:
+            seen = len(self._published)
+        sent = time.perf_counter()
+        self.notify(
+            "textDocument/didChange",
+            {
+                "textDocument": {"uri": self._uri, "version": self._version},
+                "contentChanges": [{"range": {"start": start, "end": end}, "text": text}],
+            },
+        )
+        return self._diagnostics_after(seen)[0] - sent
+
+    def request(self, method: str, params: Any, timeout: float = 120.0) -> tuple[float, Any]:
+        """When the answer came, and its result."""
+        self._ids += 1
+        number = self._ids
+        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        with self._news:
+            if not self._news.wait_for(lambda: number in self._answers, timeout):
+                raise TimeoutError(f"{self.name}: {method}")
+            moment, message = self._answers.pop(number)
+        return moment, message.get("result")
+
+    def notify(self, method: str, params: Any) -> None:
+        self._send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def memory_megabytes(self, field: str = "VmRSS") -> float | None:
+        """``VmRSS`` now or ``VmHWM`` at most, as Linux tells it; None elsewhere."""
+        try:
+            status = Path(f"/proc/{self._process.pid}/status").read_text()
+        except OSError:
+            return None
+        line = next(line for line in status.splitlines() if line.startswith(field))
+        return int(line.split()[1]) / 1024
+
+    def close(self) -> None:
+        self.request("shutdown", None)
+        self.notify("exit", None)
+        try:
+            self._process.wait(10)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+
+    def _diagnostics_after(self, seen: int) -> tuple[float, int]:
+        def fitting() -> tuple[float, int] | None:
+            for moment, uri, version, count in self._published[seen:]:
+                if uri == self._uri and version in (None, self._version):
+                    return moment, count
+            return None
+
+        with self._news:
+            if not self._news.wait_for(lambda: fitting() is not None, 120.0):
+                raise TimeoutError(f"{self.name}: no diagnostics for version {self._version}")
+            found = fitting()
+        assert found is not None
+        return found
+
+    def _send(self, message: dict[str, Any]) -> None:
+        body = json.dumps(message).encode()
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self._process.stdin.flush()
+
+    def _read(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        while True:
+            length = 0
+            while (line := stream.readline().strip()) or not length:
+                if not line:
+                    return
+                if line.lower().startswith(b"content-length"):
+                    length = int(line.split(b":")[1])
+            body = stream.read(length)
+            moment = time.perf_counter()
+            self._take(moment, json.loads(body))
+
+    def _take(self, moment: float, message: dict[str, Any]) -> None:
+        if "method" in message and "id" in message:
+            asked = message["method"] == "workspace/configuration"
+            result = [{} for _ in message["params"]["items"]] if asked else None
+            self._send({"jsonrpc": "2.0", "id": message["id"], "result": result})
+            return
+        with self._news:
+            if message.get("method") == "textDocument/publishDiagnostics":
+                params = message["params"]
+                count = len(params["diagnostics"])
+                self._published.append((moment, params["uri"], params.get("version"), count))
+            elif "id" in message:
+                self._answers[message["id"]] = (moment, message)
+            self._news.notify_all()
