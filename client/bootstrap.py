@@ -21,7 +21,10 @@ def bundled_paths(extension: Path) -> "list[str]":
 def start() -> None:
     """Put the server on the import path, if asked, and run it over standard input and output."""
     if sys.version_info < OLDEST_PYTHON:
-        sys.exit("ranksafe needs Python 3.10 or newer; this is %s at %s" % (sys.version.split()[0], sys.executable))
+        sys.exit(
+            "ranksafe needs Python 3.10 or newer; this is %s at %s"
+            % (sys.version.split()[0], sys.executable)
+        )
     if "--from-environment" in sys.argv:
         sys.argv.remove("--from-environment")
     else:

@@ -17,8 +17,8 @@ import command_line
 import keystrokes
 import processor_time
 import sources
+from compared_tools import LANGUAGE_SERVER_PATH, ROOT, ToolMissing, torch_python
 from report import Figure, table
-from tools import LANGUAGE_SERVER_PATH, ROOT, ToolMissing, torch_python
 
 PARTS = ("keystrokes", "command-line", "processor", "start", "memory")
 SAMPLE_LINES = 10_000

@@ -8,14 +8,14 @@ import subprocess
 import time
 from pathlib import Path
 
-from report import Figure
-from tools import (
+from compared_tools import (
     LANGUAGE_SERVER_PATH,
     ToolMissing,
     ranksafe_command,
     ruff_program,
     torchfix_program,
 )
+from report import Figure
 
 ROUNDS = 5
 

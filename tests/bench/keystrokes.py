@@ -7,11 +7,10 @@ import sys
 import time
 from pathlib import Path
 
+from compared_tools import LANGUAGE_SERVER_PATH, ranksafe_command, ruff_program
+from lsp_driver import Server
 from report import Figure
 from sources import SourceFile
-from tools import LANGUAGE_SERVER_PATH, ranksafe_command, ruff_program
-
-from lsp_driver import Server
 
 KEYS = 100
 PAUSE_SECONDS = 0.02

@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Callable
 
+from compared_tools import LANGUAGE_SERVER_PATH, ranksafe_command
 from keystrokes import percentile
 from ranksafe.checker.analysis import Analyzer
 from ranksafe.checker.configuration import Configuration
@@ -15,7 +16,6 @@ from ranksafe.checker.registry import Registry
 from ranksafe.launch.context import LaunchContext
 from report import Figure
 from sources import SourceFile
-from tools import LANGUAGE_SERVER_PATH, ranksafe_command
 
 FULL_PASS_TARGETS = {1_000: 20.0, 5_000: 100.0}
 ROUNDS = 41

@@ -32,17 +32,14 @@ def site_packages(python: Path) -> Path:
 
 
 def make_files(packages: Path, folder: Path) -> list[SourceFile]:
-    """``trainer.py`` cut between statements; the longest is repeated up to its length."""
+    """``trainer.py`` cut between statements; the longest is the whole file (4,760 in 5.23.0)."""
     whole = (packages / "transformers" / "trainer.py").read_text(encoding="utf-8")
     folder.mkdir(parents=True, exist_ok=True)
     return [make_file(whole, length, folder / f"trainer_{length}.py") for length in LENGTHS]
 
 
 def make_file(whole: str, length: int, path: Path) -> SourceFile:
-    text = whole
-    while text.count("\n") < length:
-        text += "\n\n" + whole
-    text = "".join(text.splitlines(keepends=True)[: last_line_before(text, length)])
+    text = "".join(whole.splitlines(keepends=True)[: last_line_before(whole, length)])
     path.write_text(text, encoding="utf-8")
     line, column = place_to_type(text)
     return SourceFile(length, path, text, line, column)

@@ -78,6 +78,7 @@ def test_a_script_runs_the_same_with_and_without_it(tmp_path: Path, ending: str)
     assert watched.returncode == plain.returncode
     assert (tmp_path / "rank0.stdout").read_text() == plain.stdout
     assert (tmp_path / "rank0.stderr").read_text() == plain.stderr
+    assert _rank(tmp_path).os_exit is None, "a forked child is not the rank"
 
 
 @pytest.mark.parametrize("damage", ["no-directory", "broken-module"])

@@ -79,8 +79,8 @@ def test_the_same_exception_on_every_rank_is_one_failure() -> None:
 
 
 def test_ranks_that_the_launcher_stopped_are_no_failures() -> None:
-    stopped = _rank(0, beat_at=3.0)
-    launcher = "Sending process 100 closing signal SIGTERM\n" + _summary((0, -15), (1, 1))
+    stopped = _rank(0, beat_at=1.0)
+    launcher = "Sending process 100 closing signal SIGTERM\n" + _summary((0, -9), (1, 1))
     evidence = Evidence(
         {0: stopped, 1: _rank(1, raised=_raised("ValueError: here"), at=2.0)},
         launcher=launcher,
@@ -114,6 +114,19 @@ def test_nothing_is_blamed_when_all_is_well() -> None:
     rank = _rank(0)
     rank.ended = True
     assert _failures(rank, returncode=0) == []
+
+
+def test_in_a_hang_the_rank_that_does_not_wait_is_the_cause() -> None:
+    waiting, elsewhere = _rank(0, beat_at=9.0), _rank(1, beat_at=9.0)
+    collective = "/opt/env/lib/python3.12/site-packages/torch/distributed/distributed_c10d.py"
+    waiting.beat = (*waiting.beat, Frame(collective, 3252, "all_reduce"))
+    evidence = Evidence({0: waiting, 1: elsewhere}, status="timed-out")
+    failures, reports = explain(evidence, USER_CODE)
+    assert [(each.rank, each.root_cause, each.line) for each in failures] == [
+        (1, True, 3),
+        (0, False, 3),
+    ]
+    assert [report.outcome for report in reports] == ["stopped", "stopped"]
 
 
 def test_the_first_batch_is_no_last_partial_one() -> None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ranksafe.checker.finding import Finding
     from ranksafe.checker.rule_folder import RuleFolder
     from ranksafe.lsp.documents import Document
+    from ranksafe.lsp.entry import Entry
     from ranksafe.lsp.server import RanksafeServer
 
 logger = logging.getLogger(__name__)
@@ -105,7 +106,7 @@ class Checks:
         """Bring a document's findings up to date now."""
         if document.analysis is not None and document.touched is None:
             return
-        started = time.perf_counter()
+        started = time.thread_time()
         try:
             with _no_garbage_collection():
                 self._analyse(document)
@@ -114,7 +115,20 @@ class Checks:
             logger.exception("the analysis of %s failed", document.uri)
             document.touched = None
             return
-        document.last_cost_seconds = time.perf_counter() - started
+        document.last_cost_seconds = time.thread_time() - started
+
+    def entry_of(self, document: Document) -> Entry | None:
+        """Where the document's script starts; in half-typed text, where it was before, if that is known."""
+        self.ensure(document)
+        analysis = document.analysis
+        if analysis is None or document.entry_is_known:
+            return document.entry
+        if analysis.status == "complete" or document.entry is None:
+            from ranksafe.lsp.entry import find_entry
+
+            document.entry = find_entry(analysis.module, document.path, document.text)
+        document.entry_is_known = True
+        return document.entry
 
     def page_of(self, code: str) -> str | None:
         """Where the page of a rule is found on the web."""
@@ -144,10 +158,7 @@ class Checks:
 
     def _take_over(self, document: Document, analysis: DocumentAnalysis) -> None:
         document.history.update(analysis.findings, analysis.status, analysis.blanked)
-        if analysis.status == "complete":
-            from ranksafe.lsp.entry import find_entry
-
-            document.entry = None if analysis.module is None else find_entry(analysis.module)
+        document.entry_is_known = False
         for code, error in analysis.rule_errors.items():
             if (code, document.uri) not in self._failed:
                 self._failed.add((code, document.uri))

@@ -49,7 +49,8 @@ class Lenses:
 
     def _over_entry(self, document: TextDocument) -> list[types.CodeLens]:
         path = document.path
-        if document.entry is None or path is None or self._server.folder_of(path) is None:
+        entry = self._server.checks.entry_of(document)
+        if entry is None or path is None or self._server.folder_of(path) is None:
             return []
         if self._server.runs.running(path) is not None:
             kinds: tuple[str, ...] = ("cancel",)
@@ -57,7 +58,7 @@ class Lenses:
             kinds = ("run", "smoke", "log")
         else:
             kinds = ("run", "smoke")
-        line = document.entry.range.start.line
+        line = entry.range.start.line
         return [_lens(document, line, {"kind": kind, "uri": document.uri}) for kind in kinds]
 
     def _over_findings(self, document: Document, uri: str) -> list[types.CodeLens]:

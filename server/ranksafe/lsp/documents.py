@@ -58,6 +58,8 @@ class Document(ABC):
         self.run_findings: list[RunFinding] = []
         """Shared with `ranksafe.lsp.run_findings.RunFindings`: edits take failures away there, too."""
         self.entry: Entry | None = None
+        self.entry_is_known = False
+        """Found again when lenses are asked for after the text changed and parses."""
         self.report: Report | None = None
 
     @property

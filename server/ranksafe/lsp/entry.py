@@ -5,15 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranksafe.checker.analysis import RELEVANT
 from ranksafe.lsp.history import shifted_range
-from ranksafe.lsp.lines import TouchedLines
 from ranksafe.semantics.facts import is_main_guard
+from ranksafe.semantics.module import Module
+from ranksafe.semantics.units import units_of
 from ranksafe.source.position import Range
+from ranksafe.source.recovery import parse
+from ranksafe.source.text import SourceText
 
 if TYPE_CHECKING:
-    from ranksafe.semantics.module import Module
+    from ranksafe.lsp.lines import TouchedLines
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +26,38 @@ class Entry:
     """Where a script starts its work."""
 
     range: Range
-    """One line of the code there."""
 
     def shifted(self, touched: TouchedLines) -> Entry:
         """The entry after an edit."""
         return Entry(shifted_range(self.range, touched))
 
 
-def find_entry(module: Module) -> Entry | None:
+def find_entry(module: Module | None, path: Path | None, text: str) -> Entry | None:
     """The main guard, else the first ``trainer.train()``, else the first ``accelerator.prepare(...)``, else the first
-    ``backward()`` of a script that trains as it is read."""
+    ``backward()`` of a script that trains as it is read.
+
+    ``module``: what the analysis made of the text; None when no rule concerns it, which says nothing of its entry.
+    """
+    module = module or _module_of(path, text)
+    if module is None:
+        return None
     for node in _candidates(module):
         return Entry(module.range_of(node))
     return None
+
+
+def _module_of(path: Path | None, text: str) -> Module | None:
+    if RELEVANT.search(text) is None:
+        return None
+    tree = parse(text)
+    if tree is None:
+        return None
+    module = Module(SourceText(text), "script", None if path is None else str(path))
+    module.units = units_of(tree, module.source)
+    module.tree.body = tree.body
+    for unit in module.units:
+        module.add_unit(unit)
+    return module
 
 
 def _candidates(module: Module) -> Iterator[ast.AST]:

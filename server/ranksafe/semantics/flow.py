@@ -342,7 +342,8 @@ class Flow:
 
     def _argparse_default(self, node: ast.Attribute) -> ast.expr | None:
         """The default of ``--name`` for ``args.name`` with ``args = parser.parse_args()``."""
-        if not isinstance(node.value, ast.Name):
+        options_added = self._module.calls_written("add_argument")
+        if not options_added or not isinstance(node.value, ast.Name):
             return None
         parsed = any(
             isinstance(value, ast.Call)
@@ -352,7 +353,7 @@ class Flow:
         )
         if not parsed:
             return None
-        for call in self._module.calls_written("add_argument"):
+        for call in options_added:
             words = [item.value for item in call.args if isinstance(item, ast.Constant)]
             options = {str(word).lstrip("-").replace("-", "_") for word in words}
             if node.attr in options:

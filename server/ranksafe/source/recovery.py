@@ -51,7 +51,8 @@ def parse_tolerantly(text: str, edited: tuple[int, int] | None = None) -> Parsed
     if tree is not None:
         return Parsed(tree, frozenset())
     lines = split_lines(text)
-    if edited is not None:
+    # A deletion of whole lines leaves none that could be the broken ones.
+    if edited is not None and edited[0] <= edited[1]:
         first, last = max(edited[0], 0), min(edited[1], len(lines) - 1)
         for end in {last, _logical_end(lines, last)}:
             found = _without(lines, range(first, end + 1))

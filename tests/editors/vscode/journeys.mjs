@@ -99,6 +99,21 @@ function isAlive(pid) {
     }
 }
 
+/** Starts the script that never ends, with consent where none was given yet, and returns the ranks' process ids. */
+async function startEndlessRun() {
+    const files = ["rank-0.pid", "rank-1.pid"];
+    files.forEach((name) => rmSync(join(folder, name), { force: true }));
+    await workbench.open("endless_run.py");
+    await workbench.lens("Run on").click();
+    await workbench.dialog().or(workbench.lens("Cancel run")).first().waitFor();
+    if (await workbench.dialog().isVisible()) {
+        await workbench.clickDialog("Run");
+    }
+    const ranks = [await pidOf("rank-0.pid"), await pidOf("rank-1.pid")];
+    assert.ok(ranks.every(isAlive));
+    return ranks;
+}
+
 test("a squiggle below the right text, with the right words", async () => {
     await workbench.tab("auto_device_map.py").waitFor();
     const squiggle = await workbench.squiggle("warning", '"auto"');
@@ -207,10 +222,7 @@ test("the failure goes away when its line is edited", { skip: needsTorch }, asyn
 });
 
 test("cancel by the lens ends every process of the run", { skip: needsTorch }, async () => {
-    await workbench.open("endless_run.py");
-    await workbench.lens("Run on").click();
-    const ranks = [await pidOf("rank-0.pid"), await pidOf("rank-1.pid")];
-    assert.ok(ranks.every(isAlive));
+    const ranks = await startEndlessRun();
     await workbench.lens("Cancel run").click();
     await workbench.until("the ranks to end", () => !ranks.some(isAlive));
     await workbench.lens("Run on").waitFor();
@@ -218,11 +230,7 @@ test("cancel by the lens ends every process of the run", { skip: needsTorch }, a
 });
 
 test("cancel by the progress in the status bar", { skip: needsTorch }, async () => {
-    for (const name of ["rank-0.pid", "rank-1.pid"]) {
-        rmSync(join(folder, name), { force: true });
-    }
-    await workbench.lens("Run on").click();
-    const ranks = [await pidOf("rank-0.pid"), await pidOf("rank-1.pid")];
+    const ranks = await startEndlessRun();
     await workbench.screenshot("progress");
     await workbench.cancelProgress("Run endless_run.py");
     await workbench.until("the ranks to end", () => !ranks.some(isAlive));
@@ -281,7 +289,7 @@ test("an untrusted workspace: squiggles, no lens, and nothing of the folder is s
 
 test("trust, once given, brings the lenses, and still no interpreter of the folder's choice", async () => {
     await workbench.trustWorkspace();
-    await workbench.page.getByText("Restricted Mode").first().waitFor({ state: "detached" });
+    await workbench.page.locator(".statusbar-item", { hasText: "Restricted Mode" }).waitFor({ state: "hidden" });
     await workbench.open("auto_device_map.py");
     await workbench.lens("Run on").waitFor();
     await workbench.squiggle("warning", '"auto"');

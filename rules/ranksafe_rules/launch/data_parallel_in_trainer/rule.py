@@ -95,6 +95,8 @@ def _may_run(module: Module, call: ast.Call, launch: LaunchContext) -> bool:
 
 
 def _trainer_given(module: Module, wrapped: ast.Call) -> ast.Call | None:
+    if not module.facts.trainers:
+        return None
     for call in module.calls(TRAINER):
         model = module.argument(call, "model", 0)
         if model is not None and any(value.node is wrapped for value in model.known):

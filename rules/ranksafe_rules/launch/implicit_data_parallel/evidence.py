@@ -13,7 +13,6 @@ _LAUNCH_WORDS = frozenset(
     | {"process_index", "local_process_index", "is_world_process_zero"}
 )
 """Attributes that are read by code which was written with several processes in mind."""
-_LAUNCH_COMMANDS = ("accelerate launch", "torchrun", "torch.distributed", "deepspeed ")
 _SPREADING_MAPS = frozenset({"auto", "balanced", "balanced_low_0", "sequential"})
 
 
@@ -91,8 +90,7 @@ def _objects(module: Module, built: ast.Call, name: str, position: int) -> list[
 
 
 def _is_written_for_a_launcher(module: Module) -> bool:
-    attributes = module.nodes(ast.Attribute)
-    if any(isinstance(node, ast.Attribute) and node.attr in _LAUNCH_WORDS for node in attributes):
-        return True
-    docstring = ast.get_docstring(module.tree, clean=False) or ""
-    return any(command in docstring for command in _LAUNCH_COMMANDS)
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in _LAUNCH_WORDS
+        for node in module.nodes(ast.Attribute)
+    )

@@ -23,7 +23,7 @@ _REFUSES_SINCE = {
     "GRPOTrainer": Version("1.15.0"),
     "RLOOTrainer": Version("1.15.0"),
     "DistillationTrainer": Version("1.15.0"),
-    "RewardTrainer": Version("1.15.0"),
+    "RewardTrainer": Version("1.16.0"),
 }
 """TRL trainers that raise a ValueError when `args.n_gpu > 1`, read in TRL 1.14, 1.15 and 1.16."""
 REFUSING_TRAINERS = frozenset(_REFUSES_SINCE)

@@ -15,33 +15,8 @@ from ranksafe.semantics.module import Module
 from ranksafe_rules._shared import trainer_methods as methods
 from ranksafe_rules._shared.count_windows import Count, count_at
 from ranksafe_rules._shared.plain_python import at_most, data_parallel_level
+from ranksafe_rules.model.num_items_item_workaround import messages
 
-_NOT_A_TENSOR = Translated(
-    "transformers {version} gives `num_items_in_batch` as a Python int, which has no `.item()`: "
-    "AttributeError on any number of GPUs",
-    "transformers {version} 传入的 `num_items_in_batch` 是 Python int，没有 `.item()`：无论使用几个 GPU "
-    "都会抛出 AttributeError",
-)
-_SEVERAL_ELEMENTS = Translated(
-    "transformers {version} gives `num_items_in_batch` one entry per GPU when one process sees several: "
-    "RuntimeError: a Tensor with {gpus} elements cannot be converted to Scalar",
-    "单个进程可见多个 GPU 时，transformers {version} 传入的 `num_items_in_batch` 每个 GPU 对应一个元素："
-    "RuntimeError: a Tensor with {gpus} elements cannot be converted to Scalar",
-)
-_SMALL_LOSS = Translated(
-    "`.item()` stops the crash under nn.DataParallel, but every replica then divides by the count of the "
-    "whole batch: with transformers {version} loss and gradients are 1/{gpus} of the right value",
-    "`.item()` 避免了 nn.DataParallel 下的崩溃，但每个副本都除以整个批次的计数：在 transformers "
-    "{version} 下，损失和梯度只有正确值的 1/{gpus}",
-)
-_UNKNOWN = Translated(
-    "`.item()` on `num_items_in_batch` depends on the transformers version: AttributeError where it is an int "
-    "(4.46.0-4.46.1, 4.47.1-4.49), a loss of 1/{gpus} of the right value under nn.DataParallel (4.46.2-4.47.0, "
-    "4.50-4.56.2), RuntimeError with {gpus} GPUs in one process (from 4.57 on)",
-    "对 `num_items_in_batch` 调用 `.item()` 的后果取决于 transformers 版本：计数为 int 的版本（4.46.0-4.46.1、"
-    "4.47.1-4.49）抛出 AttributeError；4.46.2-4.47.0 与 4.50-4.56.2 在 nn.DataParallel 下损失只有正确值的 1/{gpus}；"
-    "4.57 起，单个进程使用 {gpus} 个 GPU 时抛出 RuntimeError",
-)
 REMOVE = FixOffer(
     key="remove-item",
     title=Translated("Remove `.item()`", "移除 `.item()`"),
@@ -94,18 +69,18 @@ class NumItemsItemWorkaround(Rule):
         form = count_at(version)
         level = data_parallel_level(module, launch)
         if form is Count.INTEGER:
-            yield self._report(module, node, launch, _NOT_A_TENSOR, Level.ERROR, REMOVE)
+            yield self._report(module, node, launch, messages.NOT_A_TENSOR, Level.ERROR, REMOVE)
         elif level is None or form is Count.ABSENT:
             return
         elif form is Count.PER_REPLICA:
-            yield self._report(module, node, launch, _SEVERAL_ELEMENTS, level, REMOVE)
+            yield self._report(module, node, launch, messages.SEVERAL_ELEMENTS, level, REMOVE)
         elif form is Count.UNKNOWN:
             level = at_most(level, Level.WARNING)
-            yield self._report(module, node, launch, _UNKNOWN, level, REMOVE_UNSURE)
+            yield self._report(module, node, launch, messages.UNKNOWN, level, REMOVE_UNSURE)
         elif any(methods.handovers(module, function)):
             level = at_most(level, Level.WARNING)
             fix = SHARE if assigned_back(module, node) is not None else None
-            yield self._report(module, node, launch, _SMALL_LOSS, level, fix)
+            yield self._report(module, node, launch, messages.SMALL_LOSS, level, fix)
 
     def _report(
         self,

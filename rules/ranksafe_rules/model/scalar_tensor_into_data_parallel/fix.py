@@ -10,7 +10,7 @@ from ranksafe.fixes.arguments import replace
 from ranksafe.semantics.module import Module
 from ranksafe.source.position import Edit
 
-from ranksafe_rules.model.scalar_tensor_into_data_parallel.rule import number_in
+from ranksafe_rules.model.scalar_tensor_into_data_parallel.arguments import number_in
 
 
 def edits(finding: Finding, offer: FixOffer, module: Module) -> Sequence[Edit] | None:  # noqa: ARG001

@@ -56,7 +56,8 @@ def _death(rank: RankEvidence, evidence: Evidence, report: LauncherReport) -> De
     if rank.os_exit is not None:
         ending = Ending.SILENT if rank.os_exit else Ending.FINISHED
         return Death(rank, ending, time, exit=rank.os_exit)
-    was_told = rank.pid in report.stopped_pids and exit_status in (None, -signal.SIGTERM)
+    # torchrun follows its SIGTERM with a SIGKILL when a rank takes too long to leave.
+    was_told = rank.pid in report.stopped_pids and (exit_status is None or exit_status < 0)
     if was_told or exit_status == -signal.SIGTERM:
         return Death(rank, Ending.STOPPED, time, exit=exit_status)
     if rank.ended and (exit_status == 0 or (exit_status is None and not rank.asked_exit)):

@@ -80,10 +80,9 @@ def _all_well(deaths: Sequence[Death], evidence: Evidence) -> bool:
     return bool(deaths) and evidence.returncode == 0
 
 
-def _order(death: Death, first: int | None) -> tuple[int, float, bool]:
-    """Ranks that can be a cause by themselves first, then by time."""
-    rank = 0 if death.ending in _CAUSES else 1 if death.ending is Ending.PEER_LOST else 2
-    return rank, death.time, death.rank.rank != first
+def _order(death: Death, first: int | None) -> tuple[float, bool]:
+    """By time; the rank that the launcher saw fail first before others of the same moment."""
+    return death.time, death.rank.rank != first
 
 
 def _left_early(deaths: Sequence[Death]) -> Death | None:

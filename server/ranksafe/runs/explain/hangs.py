@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.explain.evidence import RankEvidence
 from ranksafe.runs.explain.locate import innermost_user_frame
+from ranksafe.runs.explain.words import without_place
 from ranksafe.runs.model import Failure, Frame
 
 KIND = "time-limit"
@@ -24,6 +25,8 @@ def hang_failures(ranks: Sequence[RankEvidence], language: Language) -> list[Fai
         _failure(rank, rank.rank in waiting, everyone_alike or rank.rank not in waiting, language)
         for rank in going
     ]
+    if not failures:
+        return [without_place(KIND, _NOTHING_SEEN, _EXPLANATION, language)]
     return sorted(failures, key=lambda failure: not failure.root_cause)
 
 
@@ -56,6 +59,10 @@ def _failure(rank: RankEvidence, waits: bool, root: bool, language: Language) ->
     )
 
 
+_NOTHING_SEEN = Translated(
+    en="time was over before any rank was seen at work",
+    zh_cn="到达时限时，还没有观察到任何 rank 开始工作",
+)
 _WAITED = Translated(
     en="time was over while rank {rank} waited for other ranks here",
     zh_cn="到达时限时，rank {rank} 在此等待其他 rank",
