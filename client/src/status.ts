@@ -39,7 +39,7 @@ export class Status implements vscode.Disposable {
                 break;
             case "running":
                 this.server.text = `ranksafe ${state.serverVersion}`;
-                this.server.detail = t("Python {0}, {1}", state.plan.interpreter.version, state.plan.interpreter.path);
+                this.server.detail = `Python ${state.plan.interpreter.version}`;
                 break;
             case "failed":
                 this.server.text = t("ranksafe did not start");

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from compared_tools import LANGUAGE_SERVER_PATH, ranksafe_command, ruff_program
@@ -26,51 +27,78 @@ def commands() -> dict[str, list[str]]:
     }
 
 
+@dataclass
+class Typed:
+    """What keys cost one server, in milliseconds."""
+
+    wall: list[float]
+    processor: float | None = None
+    """Per key; unlike the wall time it does not depend on what else the machine does."""
+
+    @property
+    def middle(self) -> float:
+        return statistics.median(self.wall)
+
+    def __str__(self) -> str:
+        processor = "" if self.processor is None else f" (CPU {self.processor:.1f})"
+        return f"{self.middle:.1f}/{percentile(self.wall, 95):.1f}{processor}"
+
+
 def measure(files: list[SourceFile]) -> list[Figure]:
     figures = []
     for file in files:
-        times = type_into(file)
-        middle = {name: 1000 * statistics.median(values) for name, values in times.items()}
-        last = {name: 1000 * percentile(values, 95) for name, values in times.items()}
-        detail = ", ".join(f"{name} {middle[name]:.1f}/{last[name]:.1f}" for name in times)
-        if file.length in TARGETS:
-            figures.append(
-                Figure(
-                    f"key to diagnostics, {file.length} lines, vs ruff server",
-                    middle["ranksafe"] / middle["ruff"],
-                    TARGETS[file.length],
-                    detail=f"ms median/p95: {detail}",
-                )
-            )
-        else:
-            print(f"key to diagnostics, {file.length} lines: ms median/p95: {detail}", flush=True)
+        typed = type_into(file)
+        detail = "ms median/p95: " + ", ".join(f"{name} {cost}" for name, cost in typed.items())
+        name = f"key to diagnostics, {file.length} lines"
+        target = TARGETS.get(file.length)
+        if target is None:
+            print(f"{name}: {detail}", flush=True)
+            continue
+        ours, ruff = typed["ranksafe"], typed["ruff"]
+        figures.append(
+            Figure(f"{name}, vs ruff server", ours.middle / ruff.middle, target, detail=detail)
+        )
+        if ours.processor is not None and ruff.processor is not None:
+            ratio = ours.processor / ruff.processor
+            figures.append(Figure(f"{name}, CPU, vs ruff server", ratio, target))
     return figures
 
 
-def type_into(file: SourceFile) -> dict[str, list[float]]:
-    """Seconds per key for each server; a letter is typed and taken away again."""
+def type_into(file: SourceFile) -> dict[str, Typed]:
+    """The cost of a key for each server; a letter is typed and taken away again."""
     servers = [
         Server(name, command, file.path.parent, LANGUAGE_SERVER_PATH)
         for name, command in commands().items()
     ]
-    times: dict[str, list[float]] = {server.name: [] for server in servers}
+    typed = {server.name: Typed([]) for server in servers}
     try:
         for server in servers:
             server.initialize()
             server.open(file.path, file.text)
         time.sleep(1)
-        for key in range(KEYS + 10):
-            typed = key % 2 == 0
-            for server in servers:
-                seconds = server.type(
-                    file.line, file.column, 0 if typed else 1, "z" if typed else ""
-                )
-                if key >= 10:  # the first ones warm everything up
-                    times[server.name].append(seconds)
-                time.sleep(PAUSE_SECONDS)
+        type_keys(servers, file, 10)  # the first ones warm everything up
+        before = {server.name: server.processor_seconds() for server in servers}
+        for name, milliseconds in type_keys(servers, file, KEYS):
+            typed[name].wall.append(milliseconds)
+        for server in servers:
+            start, end = before[server.name], server.processor_seconds()
+            if start is not None and end is not None:
+                typed[server.name].processor = 1000 * (end - start) / KEYS
     finally:
         for server in servers:
             server.close()
+    return typed
+
+
+def type_keys(servers: list[Server], file: SourceFile, count: int) -> list[tuple[str, float]]:
+    """Milliseconds of each key, the servers in turn."""
+    times = []
+    for key in range(count):
+        removed, text = (1, "") if key % 2 else (0, "z")
+        for server in servers:
+            seconds = server.type(file.line, file.column, removed, text)
+            times.append((server.name, 1000 * seconds))
+            time.sleep(PAUSE_SECONDS)
     return times
 
 

@@ -138,6 +138,7 @@ def test_preview_rules_run_only_when_asked_for() -> None:
         ("tests/*", "tests/unit/test_a.py", True),
         ("tests/*", "src/tests/test_a.py", False),
         ("**/tests/*", "src/tests/test_a.py", True),
+        ("**/tests/*", "tests/test_a.py", True),
         ("conftest.py", "a/b/conftest.py", True),
         ("src/*.py", "src/a.py", True),
         ("generated", "generated/a.py", True),

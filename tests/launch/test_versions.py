@@ -49,6 +49,7 @@ def versions(python: Path) -> dict[str, str]:
 
 
 def test_virtual_environment_does_not_see_its_base(tmp_path: Path, base: Path) -> None:
+    install(base.parent / "lib/python3.11/site-packages", "trl", "1.0.0")
     python = virtual_environment(tmp_path / "venv", base)
     packages = tmp_path / "venv/lib/python3.11/site-packages"
     info = install(packages, "torch", "2.13.0+cpu")

@@ -36,7 +36,7 @@ if __name__ == "__main__":
 
 DEVICE_MAP_LINE = 4
 
-QUIET: dict[str, Any] = {"select": ["RS001", "RS201"]}
+QUIET: dict[str, Any] = {"select": ["RS001", "RS201", "RS301"]}
 """Settings under which no other rule has an opinion on the tests' scripts, now or later."""
 
 

@@ -165,6 +165,19 @@ async def test_a_run_is_cancelled_by_its_progress_and_by_the_end_of_the_session(
     editor.client.capabilities = None
 
 
+async def test_a_killed_server_leaves_no_process_behind(start_editor: StartEditor) -> None:
+    editor = await start_editor(options={"python": TORCH_PYTHON})
+    uri = editor.open("train.py", ENDLESS)
+    await _run(editor, uri)
+    await editor.until(lambda: len(_alive(editor)) == 2)
+    server = editor.client._server
+    assert server is not None
+    editor.client._stop_event.set()
+    server.kill()
+    await editor.until(lambda: _processes(_alive(editor)) == [])
+    editor.client.capabilities = None
+
+
 async def test_arguments_reach_the_script_and_nothing_of_the_settings_does(
     start_editor: StartEditor,
 ) -> None:

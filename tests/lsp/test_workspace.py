@@ -58,7 +58,7 @@ async def test_a_pulling_client_is_told_of_a_changed_configuration(
     uri = editor.open("train.py", DEVICE_MAP)
     report = await editor.pull(uri)
     asked = editor.client.diagnostic_refresh_count
-    editor.write("pyproject.toml", '[tool.ranksafe]\nignore = ["RS2"]\n')
+    editor.write("pyproject.toml", '[tool.ranksafe]\nignore = ["RS201"]\n')
     _file_changed(editor, "pyproject.toml")
     await editor.until(lambda: editor.client.diagnostic_refresh_count > asked)
     assert list((await editor.pull(uri, report.result_id)).items) == []

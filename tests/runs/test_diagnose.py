@@ -104,6 +104,20 @@ def test_two_ranks_that_interleave_line_by_line_are_told_apart() -> None:
     ]
 
 
+def test_two_ranks_that_print_the_same_into_one_stream_are_one_traceback() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/home/user/train.py", line 5, in <module>',
+        "    one()",
+        '  File "/home/user/train.py", line 2, in one',
+        "    two()",
+        "IndexError: too far",
+    ]
+    (failure,) = diagnose("\n".join(line for line in lines for _ in (0, 1)))
+    assert failure.message == "IndexError: too far"
+    assert [frame.line for frame in failure.frames] == [5, 2]
+
+
 @pytest.mark.parametrize(
     "text", ["", "epoch 1 loss 0.3\nepoch 2 loss 0.2\n", "\x00\xff garbage \n\n]["]
 )

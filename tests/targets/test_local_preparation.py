@@ -114,6 +114,9 @@ def test_no_program_no_devices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         ("import torch.distributed as dist\ndist.init_process_group('nccl')\n", Style.TORCHRUN),
         ("rank = int(os.environ['LOCAL_RANK'])\n", Style.TORCHRUN),
         ("mp.spawn(work, nprocs=2)\n", Style.PYTHON),
+        ("model = nn.DataParallel(model)\n", Style.PYTHON),
+        ("import jax.numpy as jnp\n", Style.PYTHON),
+        ("model = DistributedDataParallel(model)\ndist.init_process_group()\n", Style.TORCHRUN),
         ("# dist.init_process_group is for later\nimport torch\n", Style.ACCELERATE),
     ],
 )
@@ -228,6 +231,13 @@ def test_a_cache_that_cannot_be_written_is_explained(
     with pytest.raises(RunNotPossible) as caught:
         new_run_directory()
     assert "XDG_CACHE_HOME" in caught.value.message.en
+
+
+def test_a_full_disk_is_explained() -> None:
+    with pytest.raises(RunNotPossible) as caught:
+        new_run_directory(needed_bytes=2**62)
+    assert "No space left" in caught.value.message.en
+    assert "磁盘" in caught.value.message.zh_cn
 
 
 def test_old_runs_are_deleted_but_not_those_that_go_on(cache: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import deque
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ _STATUS = {
     Outcome.SIMULATION_LIMIT: 3,
     Outcome.CANCELLED: 130,
 }
+_LAUNCHER_LINES = 100
 _HELP = {
     "script": Translated(
         "script to run; its arguments come after --", "要运行的脚本；其参数写在 -- 之后"
@@ -98,14 +100,16 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         timeout_seconds=arguments.timeout,
         language=language,
     )
-    err = style_for(arguments.color, sys.stderr)
+    screen = _Screen(as_json, style_for(arguments.color, sys.stderr))
     try:
-        run = start_run(request, lambda event: _show(event, as_json, err))
+        run = start_run(request, screen.show)
     except RunNotPossible as error:
         if as_json:
             print(json.dumps(_not_started(request, error, language), ensure_ascii=False))
         return fail(error.message.in_language(language), 2)
     result = _wait(run, language)
+    if result.failures and result.failures[0].rank is None:
+        screen.show_launcher()
     if as_json:
         print(json.dumps(to_json(result, language), ensure_ascii=False, indent=2))
     else:
@@ -126,12 +130,31 @@ def _wait(run: Run, language: Language) -> RunResult:
     return result
 
 
-def _show(event: RunEvent, as_json: bool, style: Style) -> None:
-    if event.kind == "output":
-        stream = sys.stderr if as_json or event.stream == "stderr" else sys.stdout
-        print(f"{style.paint('dim', mark(event.rank))} {event.text}", file=stream, flush=True)
-    elif event.kind in ("status", "step"):
-        print(style.paint("cyan", f"ranksafe: {event.text}"), file=sys.stderr, flush=True)
+class _Screen:
+    """Shows a run while it goes on. The launcher repeats in many lines that a rank failed, so it is kept back."""
+
+    def __init__(self, as_json: bool, style: Style) -> None:
+        self._as_json = as_json
+        self._style = style
+        self._launcher: deque[str] = deque(maxlen=_LAUNCHER_LINES)
+
+    def show(self, event: RunEvent) -> None:
+        """Print an event; the script's standard output goes to ours unless that is for JSON."""
+        if event.kind == "output" and event.rank is None:
+            self._launcher.append(event.text)
+        elif event.kind == "output":
+            stream = sys.stderr if self._as_json or event.stream == "stderr" else sys.stdout
+            print(f"{self._marked(event.rank)} {event.text}", file=stream, flush=True)
+        elif event.kind in ("status", "step"):
+            print(self._style.paint("cyan", f"ranksafe: {event.text}"), file=sys.stderr, flush=True)
+
+    def show_launcher(self) -> None:
+        """Print what was kept back: no rank has a reason of its own."""
+        for line in self._launcher:
+            print(f"{self._marked(None)} {line}", file=sys.stderr)
+
+    def _marked(self, rank: int | None) -> str:
+        return self._style.paint("dim", mark(rank))
 
 
 def _summarize(result: RunResult, language: Language, style: Style) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from lsprotocol import types
@@ -11,7 +12,7 @@ from ranksafe.checker.finding import Applicability, Finding, FixOffer
 from ranksafe.lsp import commands
 from ranksafe.lsp.documents import Document, TextDocument
 from ranksafe.lsp.launch_json import can_create_files, launch_configuration_edit
-from ranksafe.lsp.messages import CODE_CHANGED, FIX_ALL, OPEN_RULE, PROVE, SUPPRESS
+from ranksafe.lsp.messages import CODE_CHANGED, FIX_ALL, LIBCST_MISSING, OPEN_RULE, PROVE, SUPPRESS
 from ranksafe.lsp.options import as_mapping
 from ranksafe.source.position import Edit, Range
 
@@ -159,7 +160,8 @@ class Actions:
         elif edits := self._edits(document, data):
             action.edit = self._workspace_edit(document, edits)
         if action.edit is None:
-            self._server.warn(CODE_CHANGED.in_language(self._server.language))
+            reason = CODE_CHANGED if find_spec("libcst") else LIBCST_MISSING
+            self._server.warn(reason.in_language(self._server.language))
         return action
 
     def _edits(self, document: Document, data: Mapping[str, Any]) -> Sequence[Edit]:

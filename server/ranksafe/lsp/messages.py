@@ -25,6 +25,10 @@ PROVE: Final = Translated(
 CODE_CHANGED: Final = Translated(
     "The code has changed since this fix was offered.", "提供此修复后代码已发生变化。"
 )
+LIBCST_MISSING: Final = Translated(
+    "This fix needs libcst, which the server's Python does not have: pip install libcst",
+    "此修复需要 libcst，但服务器的 Python 未安装它：pip install libcst",
+)
 
 LAUNCH_HEADING: Final = Translated("Launch, as far as it is known", "已知的启动方式")
 LAUNCH_GPUS: Final = Translated("{count} GPUs ({source})", "{count} 个 GPU（{source}）")

@@ -46,8 +46,7 @@ def read_options(value: object) -> ClientOptions:
     """The options in ``value``; what has the wrong type counts as not given."""
     given = as_mapping(value)
     settings = as_mapping(given.get("settings"))
-    runs = as_mapping(settings.get("runs"))
-    environment = as_mapping(given.get("runEnvironment", settings.get("runEnvironment", runs)))
+    environment = as_mapping(given.get("runEnvironment"))
     state = given.get("stateDirectory")
     python = given.get("python")
     return ClientOptions(

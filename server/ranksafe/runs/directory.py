@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
@@ -22,15 +23,18 @@ def cache_directory() -> Path:
     return base / "ranksafe"
 
 
-def new_run_directory() -> Path:
+def new_run_directory(needed_bytes: int = 20 * 2**20) -> Path:
     """An empty folder that only the user can read; its name is the run's id.
 
-    Raises RunNotPossible when it cannot be made (no space, no permission).
+    Raises RunNotPossible when it cannot be made (no permission), or the disk has less than ``needed_bytes`` left: a run
+    whose evidence cannot be written explains nothing.
     """
     runs = cache_directory() / "runs"
     try:
         runs.mkdir(mode=0o700, parents=True, exist_ok=True)
         prune(runs)
+        if shutil.disk_usage(runs).free < needed_bytes:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         directory = runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
         directory.mkdir(mode=0o700)
         (directory / "in-use").write_text(str(os.getpid()), encoding="utf-8")

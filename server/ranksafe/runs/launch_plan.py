@@ -21,12 +21,16 @@ class Style(str, Enum):
     ACCELERATE = "accelerate"
     TORCHRUN = "torchrun"
     PYTHON = "python"
-    """It starts its ranks itself (``torch.multiprocessing.spawn``, ``notebook_launcher``)."""
+    """It starts its ranks itself (``torch.multiprocessing.spawn``, ``notebook_launcher``), or one process uses every
+    device (``nn.DataParallel``, JAX)."""
 
 
 _STARTS_ITS_RANKS = re.compile(
     r"^[^#\n]*\b(?:mp\.spawn|multiprocessing\.spawn|notebook_launcher|debug_launcher)\s*\(",
     re.MULTILINE,
+)
+_ONE_FOR_ALL = re.compile(
+    r"^[^#\n]*(?<!\w)(?:nn\.)?DataParallel\s*\(|^\s*(?:import|from)\s+jax\b", re.MULTILINE
 )
 _READS_LAUNCHER = re.compile(
     r"^[^#\n]*\b(?:init_process_group|init_device_mesh|LOCAL_RANK)\b", re.MULTILINE
@@ -41,6 +45,9 @@ def style_of(source: str, accelerate_installed: bool) -> Style:
     """The launcher the script's text asks for; accelerate where it asks for none."""
     if _STARTS_ITS_RANKS.search(source):
         return Style.PYTHON
+    if _ONE_FOR_ALL.search(source) and not _READS_LAUNCHER.search(source):
+        if not _USES_ACCELERATE.search(source):
+            return Style.PYTHON
     own_group = _READS_LAUNCHER.search(source) and not _USES_ACCELERATE.search(source)
     if own_group or not accelerate_installed:
         return Style.TORCHRUN
@@ -68,10 +75,10 @@ def launch_command(
     Raises RunNotPossible when the script or the launcher it needs is missing.
     """
     source = _read(request.script)
-    _require("torch", interpreter)
     script = (str(request.script.absolute()), *request.arguments)
     python = str(interpreter.path)
     if request.config_file is not None:
+        _require("torch", interpreter)
         _require("accelerate", interpreter)
         if not request.config_file.is_file():
             raise RunNotPossible(_NO_CONFIG.filled(path=request.config_file))
@@ -80,6 +87,7 @@ def launch_command(
     style = style_of(source, "accelerate" in interpreter.versions)
     if style is Style.PYTHON:
         return (python, "-u", *script), None
+    _require("torch", interpreter)
     if style is Style.TORCHRUN:
         return (python, "-m", "torch.distributed.run", *_torchrun_options(ranks), *script), ranks
     options = _accelerate_options(ranks, directory, request.environment)

@@ -60,7 +60,11 @@ class OutputFollower:
             source.rest = b""
         if final:
             source.file.close()
-        return [Output(source.rank, source.stream, _text(text)) for text in texts]
+        # torch's excepthook marks its lines with the rank too; once is enough.
+        mark = f"[rank{source.rank}]: "
+        return [
+            Output(source.rank, source.stream, _text(text).removeprefix(mark)) for text in texts
+        ]
 
 
 def _last_written(source: _Source) -> tuple[int, bool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -60,7 +61,7 @@ class Run:
 
     def _watch(self) -> None:
         log = CombinedLog(self._directory / "log.txt")
-        self._say(" ".join(self._plan.command))
+        self._say(shlex.join(self._plan.command))
         language = self._request.language
         for sentence in (*self._plan.limits, *self._plan.modified):
             self._say(sentence.in_language(language))
@@ -89,7 +90,7 @@ class Run:
         failures, ranks = explain(evidence, user_code, language)
         failures = [with_predicted_rule(failure, self._plan.ranks) for failure in failures]
         outcome = self._outcome(evidence.status, evidence.returncode, failures)
-        for failure in failures:
+        for failure in (each for each in failures if each.root_cause):
             self._emit("failure", failure.message, failure.rank)
         limits = [*self._plan.limits, *self._missed(evidence, outcome)]
         return self._as_result(outcome, failures, ranks, limits)

@@ -515,9 +515,11 @@ class Module:
 
     def returns_of(self, function: ast.AST) -> list[ast.Return]:
         """The function's own return statements, those of nested functions left out."""
+        unit = self.unit_of(function)
+        candidates = ast.walk(function) if unit is None else unit.by_kind.get(ast.Return, ())
         return [
             node
-            for node in ast.walk(function)
+            for node in candidates
             if isinstance(node, ast.Return) and self.enclosing_function(node) is function
         ]
 

@@ -34,6 +34,7 @@ const USER_SETTINGS = {
     "telemetry.telemetryLevel": "off",
     // Screenshots show things, not things fading in.
     "workbench.reduceMotion": "on",
+    "remote.autoForwardPorts": false,
 };
 const MACHINE_SETTINGS = torchPython ? { "ranksafe.interpreter": torchPython } : {};
 
@@ -118,11 +119,11 @@ test("a squiggle below the right text, with the right words", async () => {
     await workbench.tab("auto_device_map.py").waitFor();
     const squiggle = await workbench.squiggle("warning", '"auto"');
     assert.equal(squiggle.line, 7);
-    await workbench.openProblems();
     const row = await workbench.problem(/RS201/);
     assert.match(row, /device_map/);
     assert.match(row, /ranksafe/);
     assert.match(row, /\[Ln 7, Col 69\]/);
+    await workbench.lens("Run on").waitFor();
     await workbench.screenshot("squiggle");
 });
 
@@ -196,16 +197,17 @@ test("the failure of the run on its line, with the calls that led there", { skip
     assert.match(message, /size of tensor/);
     const squiggle = await workbench.squiggle("error", "batch * weights");
     assert.equal(squiggle.line, 9);
-    await workbench.openProblems();
     const row = await workbench.problem(/size of tensor a \(3\) must match the size of tensor b \(4\)/);
     assert.match(row, /rank 1/);
     assert.match(row, /\[Ln 9,/);
     await workbench.expandProblem("size of tensor");
     await workbench.problem(/called in main.*loss_of\(batch, accelerator\.process_index\)/);
+    await workbench.lens("Open log").waitFor();
     await workbench.screenshot("run-failure");
 });
 
 test("the log of the run opens", { skip: needsTorch }, async () => {
+    await workbench.open("failing_run.py");
     await workbench.lens("Open log").click();
     await workbench.until("the log", async () => /size of tensor a/.test(await workbench.editorText()));
     await workbench.screenshot("log");
@@ -250,6 +252,21 @@ test("debug information without names of files", async () => {
     const information = await workbench.until("the clipboard", () => workbench.page.evaluate(() => navigator.clipboard.readText()));
     assert.equal(JSON.parse(information).server.state, "running");
     assert.ok(!information.includes(folder));
+});
+
+test("the walkthrough opens a copy of the example project", async () => {
+    await workbench.command("Welcome: Open Walkthrough");
+    await workbench.pick("Make training code safe", "Make training code safe");
+    const { page } = workbench;
+    const button = page.locator(".gettingStartedContainer .monaco-button", { hasText: "Open the Example Project" });
+    await button.waitFor();
+    await workbench.screenshot("walkthrough");
+    const opened = page.context().waitForEvent("page");
+    await button.click();
+    const example = await opened;
+    await example.locator(".explorer-folders-view .monaco-list-row", { hasText: "finetune.py" }).waitFor();
+    assert.match(new URL(example.url()).searchParams.get("folder") ?? "", /globalStorage\/ranksafe\.ranksafe\/examples$/);
+    await example.close();
 });
 
 test("Chinese messages", async () => {

@@ -42,6 +42,9 @@ try {
 }
 
 const torch = process.env.RANKSAFE_TEST_TORCH_PYTHON;
+if (!torch) {
+    console.log("SKIPPED: journeys in VS Code that run a script: set RANKSAFE_TEST_TORCH_PYTHON to a Python with torch and accelerate");
+}
 if (torch && !existsSync(torch)) {
     throw new Error(`RANKSAFE_TEST_TORCH_PYTHON=${torch} does not exist`);
 }

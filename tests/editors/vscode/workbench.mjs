@@ -91,9 +91,11 @@ export class Workbench {
         const input = this.page.locator(".quick-input-widget input");
         await input.waitFor();
         await input.fill(typed);
-        await this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: label }).waitFor();
+        const entry = this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: label });
+        await entry.waitFor();
         await this.page.keyboard.press("Enter");
-        await this.page.locator(".quick-input-widget").waitFor({ state: "hidden" });
+        // The input closes, or asks the next question.
+        await entry.waitFor({ state: "hidden" });
     }
 
     async save() {
@@ -118,7 +120,10 @@ export class Workbench {
         await this.tab("settings.json").waitFor();
         await this.focusEditor();
         await this.page.keyboard.press("Control+A");
-        await this.page.keyboard.insertText(JSON.stringify(settings, undefined, 4));
+        // Pasted, not typed: the editor closes brackets that are typed.
+        await this.page.evaluate((text) => navigator.clipboard.writeText(text), JSON.stringify(settings, undefined, 4));
+        await this.page.keyboard.press("Control+V");
+        await this.page.locator(".tab.active.dirty").waitFor();
         await this.save();
     }
 
@@ -245,7 +250,8 @@ export class Workbench {
     }
 
     /** Waits for a row of the Problems view that matches. */
-    problem(pattern) {
+    async problem(pattern) {
+        await this.openProblems();
         return this.until(`a problem like ${pattern}`, async () => (await this.problems()).find((row) => pattern.test(row)));
     }
 }
