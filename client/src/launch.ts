@@ -7,7 +7,6 @@ import type { ImportStrategy } from "./settings";
 export interface LaunchPlan {
     readonly interpreter: Interpreter;
     readonly arguments: readonly string[];
-    readonly environment: Readonly<Record<string, string>>;
     readonly workingDirectory: string;
     readonly strategy: ImportStrategy;
     readonly trusted: boolean;
@@ -33,8 +32,9 @@ function defined(values: readonly (string | undefined)[]): string[] {
 /**
  * Chooses the interpreter and the command line of the server. Rejects with NoInterpreter.
  *
- * In an untrusted workspace the server runs on an interpreter outside of it, isolated, with the built-in rules only: a
- * committed virtual environment, plug-in or configuration file starts nothing.
+ * In an untrusted workspace the server runs on an interpreter outside of it and isolated, and is told that it is not
+ * trusted, so that it loads the built-in rules only: a committed virtual environment, plug-in or configuration file
+ * starts nothing.
  */
 export async function planLaunch(choices: LaunchChoices): Promise<LaunchPlan> {
     const fromEnvironment = choices.trusted && choices.strategy === "fromEnvironment";
@@ -49,7 +49,6 @@ export async function planLaunch(choices: LaunchChoices): Promise<LaunchPlan> {
     return {
         interpreter,
         arguments: fromEnvironment ? [bootstrap, "--from-environment"] : ["-I", bootstrap],
-        environment: choices.trusted ? {} : { RANKSAFE_BUILTIN_RULES_ONLY: "1" },
         // Not the workspace: nothing there may be found by accident (Windows searches the working directory first).
         workingDirectory: choices.extensionFolder,
         strategy: fromEnvironment ? "fromEnvironment" : "useBundled",

@@ -1,6 +1,7 @@
 import * as vscode from "vscode";
 import { CloseAction, ErrorAction, LanguageClient, State, type LanguageClientOptions, type Middleware } from "vscode-languageclient/node";
 
+import { showDocument } from "./documents";
 import { NoInterpreter } from "./interpreter";
 import { planLaunch, type LaunchPlan } from "./launch";
 import { t } from "./localize";
@@ -160,6 +161,7 @@ export class Server implements vscode.Disposable {
             },
             middleware: {
                 ...this.middleware,
+                window: { showDocument },
                 // The section as the settings module reads it, not as the folder wrote it.
                 workspace: { configuration: ({ items }) => items.map(({ section }) => (section === "ranksafe" ? settings.analysisSettings() : null)) },
             },
@@ -172,7 +174,7 @@ export class Server implements vscode.Disposable {
         const server = {
             command: plan.interpreter.path,
             args: [...plan.arguments],
-            options: { cwd: plan.workingDirectory, env: { ...process.env, ...plan.environment } },
+            options: { cwd: plan.workingDirectory },
         };
         return new QuietClient("ranksafe", "ranksafe", server, options);
     }

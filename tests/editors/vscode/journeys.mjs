@@ -135,6 +135,14 @@ test("a hover that explains the finding and names the launch context", async () 
     await workbench.page.keyboard.press("Escape");
 });
 
+test("the rule's page, as a reader wants it", async () => {
+    await workbench.openActions('"auto"');
+    await workbench.chooseAction(/page of RS201/);
+    await workbench.page.locator(".tab.active", { hasText: "Preview README" }).waitFor();
+    await workbench.screenshot("rule-page");
+    await workbench.open("auto_device_map.py");
+});
+
 test("a quick fix, applied and saved", async () => {
     await workbench.openActions('"auto"');
     const actions = await workbench.actions();

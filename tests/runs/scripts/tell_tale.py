@@ -12,6 +12,7 @@ print(
     sorted(name for name in os.environ if "RANKSAFE" in name),
     os.environ.get("PYTHONPATH"),
 )
+print("threads", threading.active_count())
 print("name", __name__, threading.current_thread() is threading.main_thread())
 warnings.warn("a warning", stacklevel=1)
 child = os.fork()

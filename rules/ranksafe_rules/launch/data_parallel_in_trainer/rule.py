@@ -9,7 +9,7 @@ from ranksafe.checker.finding import Applicability, Finding, FixOffer, Level, Re
 from ranksafe.checker.rule import Rule, RuleMetadata
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
-from ranksafe.semantics.facts import DATA_PARALLEL, TRAINER
+from ranksafe.semantics.facts import DATA_PARALLEL, TRAINER, is_main_guard
 from ranksafe.semantics.guards import GuardKind
 from ranksafe.semantics.module import Module
 
@@ -76,7 +76,7 @@ class DataParallelInTrainer(Rule):
             message = _OWN_COLUMNS
         elif _keeps_columns(module, trainer):
             level, message = Level.INFORMATION, _OWN_COLUMNS
-        elif launch.version("transformers") is not None and not module.guards(node):
+        elif launch.version("transformers") is not None and _runs_always(module, node):
             level = Level.ERROR
         yield self.finding(
             module,
@@ -92,6 +92,10 @@ def _may_run(module: Module, call: ast.Call, launch: LaunchContext) -> bool:
     """False where the wrap stands behind a test for several devices and there is one."""
     counted = any(guard.kind is GuardKind.DEVICE_COUNT for guard in module.guards(call))
     return not (counted and launch.gpus is not None and launch.gpus < 2)
+
+
+def _runs_always(module: Module, call: ast.Call) -> bool:
+    return all(is_main_guard(guard.test) for guard in module.guards(call))
 
 
 def _trainer_given(module: Module, wrapped: ast.Call) -> ast.Call | None:

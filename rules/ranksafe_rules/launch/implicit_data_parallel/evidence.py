@@ -21,13 +21,20 @@ def shows_another_launch(
 ) -> bool:
     """Whether something keeps this Trainer from nn.DataParallel, or says how the script is started."""
     return (
-        _is_guarded(module, call)
+        _is_tested(module, call)
+        or _is_guarded(module, call)
         or _is_guarded(module, built)
         or visible_devices(module, several=False) is not None
         or _arguments_forbid(module, built)
         or _model_is_spread(module, built)
         or (launch.launcher is Launcher.UNKNOWN and _is_written_for_a_launcher(module))
     )
+
+
+def _is_tested(module: Module, call: ast.Call) -> bool:
+    """Whether the call stands in a test, which says nothing of how anything is trained."""
+    function = module.enclosing_function(call)
+    return function is not None and function.name.startswith("test")
 
 
 def _is_guarded(module: Module, node: ast.AST) -> bool:

@@ -85,7 +85,8 @@ class ImplicitDataParallel(Rule):
                 yield self._report(module, node, launch, level, refusal, [])
         elif refusal is None:
             outcome = outcome_of(module, built, launch)
-            if outcome is not None:
+            # Where neither the start nor the versions are known, there is nothing to say.
+            if outcome is not None and (outcome.is_known or level > Level.INFORMATION):
                 related = [Related(_BUILT, module.range_of(built.func))]
                 yield self._report(module, node, launch, level, outcome, related)
 

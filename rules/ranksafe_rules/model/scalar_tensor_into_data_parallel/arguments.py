@@ -28,18 +28,25 @@ def training_method(module: Module, call: ast.Call) -> methods.Function | None:
 
 def wrapping(module: Module, call: ast.Call) -> ast.expr | None:
     """The ``nn.DataParallel(...)`` that made the object which is called."""
-    if not isinstance(call.func, (ast.Name, ast.Attribute)) or not module.facts.data_parallel:
+    if not _may_call_an_object(module, call.func) or not module.facts.data_parallel:
         return None
-    if isinstance(call.func, ast.Attribute):
-        # Only attributes of `self` are followed, and this is asked for every call.
-        cls = module.class_of_self(call.func.value)
-        if cls is None or module.method(cls, call.func.attr) is not None:
-            return None
     for value in module.values(call.func).known:
         made = value.node
         if isinstance(made, ast.Call) and module.qualified_name(made.func) == DATA_PARALLEL:
             return made
     return None
+
+
+def _may_call_an_object(module: Module, callee: ast.expr) -> bool:
+    """False for functions, classes and methods: nearly all calls, and values are costly to ask for."""
+    if isinstance(callee, ast.Name):
+        return module.qualified_name(callee) is None
+    if isinstance(callee, ast.Attribute):
+        cls = module.class_of_self(callee.value)
+        if cls is None or module.method(cls, callee.attr) is not None:
+            return False
+        return bool(module.attribute_stores(cls, callee.attr))
+    return False
 
 
 def small_arguments(

@@ -211,7 +211,10 @@ def launcher_failure(evidence: Evidence, user_code: UserCode, language: Language
     told = [_marked(unfold(each), user_code) for each in parse_tracebacks(evidence.launcher)]
     own = [each for each in told if each.type not in _LAUNCHER_ERRORS]
     if own:
-        return replace(raised_failure(own[0], None, language), rank=None)
+        failure = raised_failure(own[0], None, language)
+        if failure.kind == "exception":
+            failure = replace(failure, kind="launcher", explanation=words.LAUNCHER)
+        return failure
     known = match(evidence.launcher)
     if known is not None and not known[0].secondary:
         text = _last_line(evidence.launcher)

@@ -37,7 +37,8 @@ test("a file is inside by its name, by its link's goal, or by its folder's", () 
     assert.ok(isInside(linkOut, [workspace]));
     assert.ok(isInside(linkIn, [workspace]));
     symlinkSync(join(workspace, ".venv"), join(outside, "venv"));
-    assert.ok(isInside(join(outside, "venv/bin/python"), [workspace]));
+    symlinkSync(python, join(workspace, ".venv/bin/linked"));
+    assert.ok(isInside(join(outside, "venv/bin/linked"), [workspace]));
     assert.ok(!isInside(good, [workspace]));
     assert.ok(!isInside(`${workspace}-other/python`, [workspace]));
     assert.ok(!isInside(join(folder, "..evil"), [join(folder, "x")]));

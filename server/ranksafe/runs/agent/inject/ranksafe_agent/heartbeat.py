@@ -5,7 +5,9 @@ Without it nothing would be known of a rank that is killed, or that hangs.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
+import gc
 import json
 import os
 import sys
@@ -19,32 +21,50 @@ from .journal import Journal
 
 PERIOD_SECONDS = 1.0
 _FRAMES = 60
+_EXIT_CHECKS = 50
 
 
 class _Heartbeat:
+    """Started through `_thread`: `threading` would show the script one thread more than it has."""
+
     def __init__(self, journal: Journal, path: str) -> None:
         self.journal = journal
         self.path = path
         self.main = threading.main_thread().ident
+        self.running = False
         self.stop = threading.Event()
-        self.thread: threading.Thread | None = None
+        self.done = _thread.allocate_lock()
 
     def start(self) -> None:
-        self.stop.clear()
-        self.thread = threading.Thread(target=self._run, name="ranksafe-heartbeat", daemon=True)
-        self.thread.start()
+        if self.running or not self.journal.is_mine:
+            return
+        self.running = True
+        self.stop = threading.Event()
+        self.done = _thread.allocate_lock()
+        self.done.acquire()
+        _thread.start_new_thread(self._run, (self.stop, self.done))
 
     def pause(self) -> None:
         """Before a fork: a second thread at that moment can leave locks held in the child (CPython 3.12 warns)."""
-        if self.thread is not None and self.journal.is_mine:
-            self.stop.set()
-            self.thread.join(2.0)
+        if not self.running or not self.journal.is_mine:
+            return
+        self.running = False
+        before = _system_threads()
+        self.stop.set()
+        self.done.acquire(timeout=2.0)
+        for _ in range(_EXIT_CHECKS):
+            if before == 0 or _system_threads() < before:
+                return
+            time.sleep(0.001)
 
-    def _run(self) -> None:
-        while not self.stop.wait(PERIOD_SECONDS):
-            # A beat that fails (a full disk) is skipped; the next may work.
-            with contextlib.suppress(Exception):
-                self._beat()
+    def _run(self, stop: threading.Event, done: Any) -> None:
+        try:
+            while not stop.wait(PERIOD_SECONDS):
+                # A beat that fails (a full disk) is skipped; the next may work.
+                with contextlib.suppress(Exception):
+                    self._beat()
+        finally:
+            done.release()
 
     def _beat(self) -> None:
         frame = sys._current_frames().get(self.main or 0)
@@ -55,16 +75,42 @@ class _Heartbeat:
         os.replace(temporary, self.path)
 
 
+_current: _Heartbeat | None = None
+
+
+def revive() -> None:
+    """Go on after a fork; called wherever the main thread passes through the agent."""
+    if _current is not None and not _current.running:
+        _current.start()
+
+
 def install(journal: Journal, directory: str, rank: int) -> None:
     """Start the heartbeat; it stands still around forks and does not go on in the child."""
-    heartbeat = _Heartbeat(journal, os.path.join(directory, f"rank{rank}.beat"))
-    heartbeat.start()
+    global _current
+    _current = _Heartbeat(journal, os.path.join(directory, f"rank{rank}.beat"))
+    _current.start()
+    os.register_at_fork(before=_current.pause, after_in_parent=_after_fork)
 
-    def resume() -> None:
-        if journal.is_mine:
-            heartbeat.start()
 
-    os.register_at_fork(before=heartbeat.pause, after_in_parent=resume)
+def _after_fork() -> None:
+    # Since 3.13 CPython counts threads, to warn, after this function: the next garbage collection starts ours again.
+    if sys.version_info < (3, 13):
+        revive()
+    elif _on_collection not in gc.callbacks:
+        gc.callbacks.append(_on_collection)
+
+
+def _on_collection(phase: str, info: dict[str, int]) -> None:
+    if phase == "stop":
+        revive()
+
+
+def _system_threads() -> int:
+    """Threads as the kernel counts them; 0 where it does not say."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        return 0
 
 
 def _lines(frame: FrameType | None) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import functools
 import threading
 from typing import Any
 
-from . import distributed
+from . import distributed, heartbeat
 from .after_import import Action, after_import
 from .journal import Journal
 
@@ -35,6 +35,7 @@ class _Steps:
         """Called by torch after each ``Optimizer.step``."""
         if not self.journal.is_mine:
             return
+        heartbeat.revive()
         count = self.by_optimizer.get(id(optimizer), 0) + 1
         self.by_optimizer[id(optimizer)] = count
         highest = max(self.by_optimizer.values())
