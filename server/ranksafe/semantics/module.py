@@ -448,6 +448,15 @@ class Module:
         return [node for node in self._attributes(cls, attribute) if isinstance(node.ctx, ast.Load)]
 
     def _attributes(self, cls: ast.ClassDef, attribute: str) -> list[ast.Attribute]:
+        found: list[ast.Attribute] = self.memoized(
+            f"attribute {attribute}",
+            cls,
+            0,
+            lambda _node, _depth: self._find_attributes(cls, attribute),
+        )
+        return found
+
+    def _find_attributes(self, cls: ast.ClassDef, attribute: str) -> list[ast.Attribute]:
         unit = self._class_units.get(id(cls))
         nodes: Iterable[ast.AST]
         if unit is None:
