@@ -46,7 +46,7 @@ class CapturedDevice(Rule):
     )
     scope = Scope.CLASS
     listens_to = (ast.ClassDef,)
-    mentions = frozenset({"device", "cuda"})
+    mentions = frozenset({"def forward"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """One finding per attribute, where it is stored."""

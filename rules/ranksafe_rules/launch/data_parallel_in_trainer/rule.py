@@ -56,7 +56,7 @@ class DataParallelInTrainer(Rule):
     )
     listens_to = (ast.Call,)
     called_names = frozenset({"DataParallel"})
-    mentions = frozenset({"Trainer"})
+    mentions = frozenset({"DataParallel"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding where the model is wrapped, if a Trainer gets it."""

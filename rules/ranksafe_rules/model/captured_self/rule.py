@@ -51,7 +51,7 @@ class CapturedSelf(Rule):
     )
     scope = Scope.CLASS
     listens_to = (ast.ClassDef,)
-    mentions = frozenset({"forward"})
+    mentions = frozenset({"def forward"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """One finding per callable that is kept."""

@@ -40,7 +40,7 @@ class ForwardMonkeyPatch(Rule):
         run_signatures=(r"Expected all tensors to be on the same device",),
     )
     listens_to = (ast.Assign,)
-    mentions = frozenset({"forward"})
+    mentions = frozenset({".forward"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding on the target of the assignment."""

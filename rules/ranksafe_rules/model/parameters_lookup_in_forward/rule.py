@@ -40,7 +40,7 @@ class ParametersLookupInForward(Rule):
     )
     scope = Scope.CLASS
     listens_to = (ast.ClassDef,)
-    mentions = frozenset({"parameters", "named_parameters"})
+    mentions = frozenset({"def forward"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """One finding per lookup."""

@@ -42,7 +42,7 @@ class PlainTensorAttribute(Rule):
     )
     scope = Scope.CLASS
     listens_to = (ast.ClassDef,)
-    mentions = frozenset({"torch"})
+    mentions = frozenset({"def forward"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """One finding per tensor, where it is stored."""

@@ -46,7 +46,7 @@ class StateWrittenInForward(Rule):
     )
     scope = Scope.CLASS
     listens_to = (ast.ClassDef,)
-    mentions = frozenset({"forward"})
+    mentions = frozenset({"def forward"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """One finding per attribute, at the write that is lost."""
