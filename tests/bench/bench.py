@@ -17,7 +17,7 @@ import command_line
 import keystrokes
 import processor_time
 import sources
-from compared_tools import LANGUAGE_SERVER_PATH, ROOT, ToolMissing, torch_python
+from compared_tools import ToolMissing, torch_python
 from report import Figure, table
 
 PARTS = ("keystrokes", "command-line", "processor", "start", "memory")
@@ -81,7 +81,4 @@ def say(text: str) -> None:
 
 
 if __name__ == "__main__":
-    for entry in reversed(LANGUAGE_SERVER_PATH["PYTHONPATH"].split(os.pathsep)):
-        sys.path.insert(0, entry)
-    os.chdir(ROOT)
     sys.exit(main(sys.argv[1:]))

@@ -161,6 +161,7 @@ class Server:
     def _take(self, moment: float, message: dict[str, Any]) -> None:
         if "method" in message and "id" in message:
             asked = message["method"] == "workspace/configuration"
+            result: list[dict[str, Any]] | None
             result = [{} for _ in message["params"]["items"]] if asked else None
             self._send({"jsonrpc": "2.0", "id": message["id"], "result": result})
             return

@@ -7,6 +7,7 @@ import resource
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 
 from compared_tools import LANGUAGE_SERVER_PATH, ranksafe_command
 from keystrokes import percentile
@@ -29,7 +30,7 @@ def measure(files: list[SourceFile]) -> list[Figure]:
     for file in files:
         if file.length not in FULL_PASS_TARGETS:
             continue
-        whole = milliseconds(lambda file=file: analyzer.open(file.path, file.text).findings)
+        whole = milliseconds(partial(full_pass, analyzer, file))
         name = f"full pass, {file.length} lines, CPU p95"
         figures.append(
             Figure(name, percentile(whole, 95), FULL_PASS_TARGETS[file.length], unit="ms")
@@ -44,6 +45,10 @@ def measure(files: list[SourceFile]) -> list[Figure]:
         )
     figures.append(start_up())
     return figures
+
+
+def full_pass(analyzer: Analyzer, file: SourceFile) -> object:
+    return analyzer.open(file.path, file.text).findings
 
 
 def keys(analyzer: Analyzer, file: SourceFile) -> list[float]:

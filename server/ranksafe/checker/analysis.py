@@ -10,20 +10,22 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict, deque
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ranksafe.checker.configuration import Configuration
+from ranksafe.checker.dependencies import FACTS, drop_stale_facts, facts_fingerprint, keys_of
 from ranksafe.checker.dispatch import Active, Dispatcher
 from ranksafe.checker.finding import Finding
+from ranksafe.checker.merging import Merge, parse_unit, same_definition
 from ranksafe.checker.suppression import apply_suppressions
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module, ReadKey
 from ranksafe.semantics.units import ClassUnit, Unit, units_of
 from ranksafe.source.position import Position, Range
-from ranksafe.source.recovery import Parsed, parse, parse_tolerantly
+from ranksafe.source.recovery import Parsed, parse_tolerantly
 from ranksafe.source.text import SourceText
 
 if TYPE_CHECKING:
@@ -88,6 +90,9 @@ class _Result:
     anchors: list[tuple[Unit, int]]
     """For each finding its unit with that unit's first line then, followed by those of its related places in this
     file; empty where all findings lie in the unit itself and none has related places."""
+
+
+_NOTHING = _Result([], frozenset(), 0, [])
 
 
 class DocumentAnalysis:
@@ -196,7 +201,6 @@ class DocumentAnalysis:
                 path=None if self.path is None else str(self.path),
                 project=self._analyzer.project,
             )
-            self._active.words.clear()
         self._note_words(text)
         self.status = "partial" if parsed.blanked else "complete"
         self.blanked = parsed.blanked
@@ -213,7 +217,7 @@ class DocumentAnalysis:
         missing = self._analyzer.dispatcher.words - self._active.words
         found = {word for word in missing if word in text}
         if found:
-            self._active.words |= found
+            self._active.add_words(found)
             self._forget_results()
 
     def _forget_results(self) -> None:
@@ -224,10 +228,12 @@ class DocumentAnalysis:
     def _take_over(self, parsed: Parsed) -> None:
         module = self.module
         assert module is not None
-        merge = _Merge(module.units)
+        merge = Merge(module.units)
         parsed_text = self._source if parsed.lines is None else SourceText("", parsed.lines)
         units = merge.merged(units_of(parsed.tree, parsed_text))
-        affected = self._keys_of(merge.removed) | self._keys_of(merge.replaced_members)
+        affected: set[ReadKey] = set()
+        if self._readers:
+            affected = keys_of([*merge.removed, *merge.replaced_members])
         for unit in (*merge.removed, *merge.replaced_members):
             self._forget(unit)
             module.remove_unit(unit)
@@ -236,7 +242,8 @@ class DocumentAnalysis:
         module.text_changed(self._source)
         for unit in (*merge.added, *merge.added_members):
             module.add_unit(unit)
-        affected |= self._keys_of(merge.added) | self._keys_of(merge.added_members)
+        if self._readers:
+            affected |= keys_of([*merge.added, *merge.added_members])
         self._check(affected)
 
     # -- the fast path
@@ -251,7 +258,7 @@ class DocumentAnalysis:
         if self.blanked and not all(unit.start <= line <= unit.end for line in self.blanked):
             return False
         text = "".join(self._source.lines[unit.start : unit.end + 1 + added])
-        nodes = _parse_unit(text, unit)
+        nodes = parse_unit(text, unit)
         if nodes is None or any(
             isinstance(node, ast.ClassDef) and unit.owner is None for node in nodes
         ):
@@ -259,7 +266,7 @@ class DocumentAnalysis:
         fresh = Unit(nodes, unit.owner, text)
         if fresh.start != unit.start or fresh.end != unit.end + added:
             return False
-        affected = self._keys_of([unit])
+        affected = keys_of([unit])
         self._forget(unit)
         module.remove_unit(unit)
         self._splice(unit, fresh)
@@ -267,8 +274,8 @@ class DocumentAnalysis:
         module.text_changed(self._source)
         module.add_unit(fresh)
         self.status, self.blanked = "complete", frozenset()
-        after = self._keys_of([fresh])
-        if _same_definition(unit, fresh):
+        after = keys_of([fresh])
+        if same_definition(unit, fresh):
             name = fresh.nodes[0].name  # type: ignore[attr-defined]
             for keys in (affected, after):
                 keys.discard(("binding", name))
@@ -323,48 +330,42 @@ class DocumentAnalysis:
                     self._readers[key].discard(unit)
         unit.results.pop("facts", None)
 
-    def _keys_of(self, units: list[Unit]) -> set[ReadKey]:
-        """What others may have read of these units."""
-        keys: set[ReadKey] = set()
-        for unit in units:
-            owner = unit.owner
-            keys |= {("unit", unit.identity), ("all",), ("called", "*")}
-            if owner is None:
-                keys |= {("binding", name) for name in unit.bound_names}
-                if any(isinstance(node, (ast.If, ast.Assert)) for node in unit.nodes):
-                    keys.add(("exits",))
-            else:
-                keys |= {("member", owner.identity, name) for name in unit.bound_names}
-                keys |= {("class", owner.identity), ("unit", owner.identity)}
-                keys |= {("attribute", owner.identity, name) for name in unit.attributes}
-            keys |= {("loads", node.id) for node in unit.by_kind.get(ast.Name, ())}  # type: ignore[attr-defined]
-            keys |= {("called", name) for name in unit.calls()}
-            if isinstance(unit, ClassUnit):
-                keys |= self._keys_of(unit.members)
-        return keys
-
     def _check(self, affected: set[ReadKey]) -> None:
         """Check every unit that has no result, or whose result read something in ``affected``."""
         module = self.module
         assert module is not None
         self._invalidate(affected)
-        facts = self._facts_fingerprint(module, affected)
-        if facts != self._facts_seen:
-            self._facts_seen = facts
-            self._invalidate({("facts",)})
-        dispatcher, active = self._analyzer.dispatcher, self._active
+        drop_stale_facts(module, affected)
+        facts: object = None
+        if self._readers.get(FACTS):
+            facts = facts_fingerprint(module)
+            if facts != self._facts_seen:
+                self._invalidate({FACTS})
         for unit in list(module.all_units()):
             if "rules" not in unit.results:
-                with module.reading() as reads:
-                    found = list(dispatcher.chunk(unit, module, active))
-                self._store(unit, "rules", found, reads)
+                self._check_unit(unit, module)
             if "classes" not in unit.results:
-                with module.reading() as reads:
-                    found = list(dispatcher.classes(unit, module, active))
-                    if isinstance(unit, ClassUnit):
-                        reads.add(("class", unit.identity))
-                self._store(unit, "classes", found, reads)
-        self._module_findings = list(dispatcher.whole(module, active))
+                self._check_classes(unit, module)
+        self._module_findings = list(self._analyzer.dispatcher.whole(module, self._active))
+        if facts is None and self._readers.get(FACTS):
+            facts = facts_fingerprint(module)
+        self._facts_seen = facts
+
+    def _check_unit(self, unit: Unit, module: Module) -> None:
+        with module.reading() as reads:
+            found = list(self._analyzer.dispatcher.chunk(unit, module, self._active))
+        self._store(unit, "rules", found, reads)
+
+    def _check_classes(self, unit: Unit, module: Module) -> None:
+        dispatcher = self._analyzer.dispatcher
+        if not unit.defines_class or not dispatcher.has_class_rule(self._active):
+            unit.results["classes"] = _NOTHING
+            return
+        with module.reading() as reads:
+            found = list(dispatcher.classes(unit, module, self._active))
+            if isinstance(unit, ClassUnit):
+                reads.add(("class", unit.identity))
+        self._store(unit, "classes", found, reads)
 
     def _invalidate(self, affected: set[ReadKey]) -> None:
         for key in affected:
@@ -380,30 +381,6 @@ class DocumentAnalysis:
                                 if (rest := unit.results.get(name)) is not None
                             ):
                                 self._readers[other].discard(unit)
-
-    def _facts_fingerprint(self, module: Module, affected: set[ReadKey]) -> object:
-        """Changes whenever `Module.facts` would, and when a unit that contributes to them is edited."""
-        seen = []
-        for unit in module.all_units():
-            cached = unit.results.get("facts")
-            if cached is not None and not affected.isdisjoint(cached[1]):
-                del unit.results["facts"]
-            facts = module.facts_of(unit)
-            if facts.is_entry or any(
-                (
-                    facts.launcher_evidence, facts.accelerator, facts.trainers, facts.data_parallel,
-                    facts.distributed_data_parallel, facts.visible_devices, facts.imports,
-                )
-            ):  # fmt: skip
-                # Imports alone do not depend on where the unit's nodes stand.
-                contributes = facts.is_entry or facts.trainers or facts.launcher_evidence
-                others = (
-                    facts.accelerator or facts.data_parallel or facts.visible_devices
-                    or facts.distributed_data_parallel
-                )  # fmt: skip
-                identity = unit.identity if contributes or others else 0
-                seen.append((identity, facts.is_entry, tuple(sorted(facts.imports))))
-        return tuple(seen)
 
     def _store(self, unit: Unit, task: str, found: list[Finding], reads: set[ReadKey]) -> None:
         module = self.module
@@ -458,88 +435,6 @@ class DocumentAnalysis:
                 replace(finding, range=_moved(finding.range, shift), related=tuple(related))
             )
         return moved
-
-
-class _Merge:
-    """Takes over old units for new ones with the same text."""
-
-    def __init__(self, old: list[Unit]) -> None:
-        self._old: dict[tuple[bool, str], deque[Unit]] = defaultdict(deque)
-        for unit in old:
-            self._old[isinstance(unit, ClassUnit), unit.text].append(unit)
-        self.added: list[Unit] = []
-        self.removed: list[Unit] = []
-        self.added_members: list[Unit] = []
-        self.replaced_members: list[Unit] = []
-
-    def merged(self, new: list[Unit]) -> list[Unit]:
-        units = [self._take(unit) for unit in new]
-        self.removed = [unit for queue in self._old.values() for unit in queue]
-        return units
-
-    def _take(self, new: Unit) -> Unit:
-        queue = self._old.get((isinstance(new, ClassUnit), new.text))
-        if not queue:
-            self.added.append(new)
-            return new
-        old = queue.popleft()
-        old.start, old.end = new.start, new.end
-        if isinstance(old, ClassUnit) and isinstance(new, ClassUnit):
-            self._merge_members(old, new)
-        return old
-
-    def _merge_members(self, old: ClassUnit, new: ClassUnit) -> None:
-        available: dict[str, deque[Unit]] = defaultdict(deque)
-        for member in old.members:
-            available[member.text].append(member)
-        members = []
-        for member in new.members:
-            queue = available.get(member.text)
-            if queue:
-                kept = queue.popleft()
-                kept.start, kept.end = member.start, member.end
-                members.append(kept)
-            else:
-                member.owner = old
-                self.added_members.append(member)
-                members.append(member)
-        self.replaced_members += [unit for queue in available.values() for unit in queue]
-        old.members = members
-        old.header_end = new.header_end
-        old.node.body = [node for member in members for node in member.nodes]
-
-
-def _parse_unit(text: str, unit: Unit) -> list[ast.stmt] | None:
-    """The statements of a unit's text with their line numbers in the file; None when it is not intact alone."""
-    nested = unit.owner is not None
-    # Empty lines in front give every node its line in the file, ten times cheaper than ast.increment_lineno.
-    above = "\n" * (unit.start - 1) + "if 1:\n" if nested else "\n" * unit.start
-    tree = parse(above + text)
-    if tree is None or not tree.body:
-        return None
-    nodes = tree.body
-    if nested:
-        if len(nodes) != 1 or not isinstance(nodes[0], ast.If) or nodes[0].orelse:
-            return None
-        nodes = nodes[0].body
-    if any(node.col_offset != unit.indent for node in nodes[:1]):
-        return None
-    if len(nodes) != len(unit.nodes):
-        return None
-    return nodes
-
-
-def _same_definition(old: Unit, new: Unit) -> bool:
-    """Whether both are one function of the same name: who only names it need not be checked again."""
-    first, second = old.nodes[0], new.nodes[0]
-    return (
-        old.owner is None
-        and old.is_definition
-        and new.is_definition
-        and isinstance(first, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and first.__class__ is second.__class__
-        and first.name == second.name
-    )
 
 
 def _holding(units: list[Unit], line: int) -> Unit | None:

@@ -73,6 +73,10 @@ class Dispatcher:
             found += [rule for rule in self._by_called_name.get(name, ()) if rule not in found]
         return found
 
+    def has_class_rule(self, active: Active) -> bool:
+        """Whether some class rule runs on the file."""
+        return any(active.wants(rule) for rule in self._class_rules)
+
     def classes(self, unit: Unit, module: Module, active: Active) -> Iterator[Finding]:
         """Findings of class rules on the classes of one unit (a top-level class, or classes inside functions)."""
         if not self._class_rules:
@@ -101,15 +105,29 @@ class Active:
         self.launch = launch
         self.words: set[str] = set()
         """Words of the rules' `mentions` that occur in the file."""
+        self._wanted: dict[str, bool] = {}
         self.failed: dict[str, str] = {}
         """Codes of rules that raised here, with the traceback."""
+
+    def wants(self, rule: Rule) -> bool:
+        """Whether the rule runs here: a word it waits for occurs, and it has not failed."""
+        wanted = self._wanted.get(rule.metadata.code)
+        if wanted is None:
+            wanted = not rule.mentions or not self.words.isdisjoint(rule.mentions)
+            self._wanted[rule.metadata.code] = wanted
+        return wanted and rule.metadata.code not in self.failed
+
+    def add_words(self, words: set[str]) -> None:
+        """Take note of words that occur in the file."""
+        self.words |= words
+        self._wanted.clear()
 
     def run(self, rules: Iterable[Rule], node: ast.AST, module: Module) -> Iterator[Finding]:
         """Run rules on a node; one that raises is switched off for this file."""
         for rule in rules:
-            code = rule.metadata.code
-            if code in self.failed or (rule.mentions and self.words.isdisjoint(rule.mentions)):
+            if not self.wants(rule):
                 continue
+            code = rule.metadata.code
             try:
                 yield from list(rule.check(node, module, self.launch))
             except Exception:

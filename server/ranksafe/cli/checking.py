@@ -277,4 +277,5 @@ def _without_garbage_collection() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
+            gc.freeze()  # else the first collection now walks over everything that was made
             gc.enable()

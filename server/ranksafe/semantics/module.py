@@ -330,6 +330,9 @@ class Module:
     def original_names(self, name: str) -> frozenset[str]:
         """Last segments of what a module-level name stands for, when that is called otherwise: the original name of
         a renamed import or alias, and the names of a local class's bases."""
+        if name not in self._units_binding:
+            self._note("binding", name)
+            return frozenset()
         return self._originals(name, 0)
 
     def _originals(self, name: str, depth: int) -> frozenset[str]:

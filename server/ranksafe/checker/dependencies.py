@@ -1,0 +1,65 @@
+"""What the result for one unit may depend on: names of things that units give, and that queries read.
+
+The keys are those that `ranksafe.semantics.module.Module` notes while it answers.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from ranksafe.semantics.facts import UnitFacts
+from ranksafe.semantics.module import Module, ReadKey
+from ranksafe.semantics.units import ClassUnit, Unit
+
+FACTS: ReadKey = ("facts",)
+
+
+def keys_of(units: list[Unit]) -> set[ReadKey]:
+    """What others may have read of these units."""
+    keys: set[ReadKey] = set()
+    for unit in units:
+        owner = unit.owner
+        keys |= {("unit", unit.identity), ("all",), ("called", "*")}
+        if owner is None:
+            keys |= {("binding", name) for name in unit.bound_names}
+            if any(isinstance(node, (ast.If, ast.Assert)) for node in unit.nodes):
+                keys.add(("exits",))
+        else:
+            keys |= {("member", owner.identity, name) for name in unit.bound_names}
+            keys |= {("class", owner.identity), ("unit", owner.identity)}
+            keys |= {("attribute", owner.identity, name) for name in unit.attributes}
+        keys |= {("loads", node.id) for node in unit.by_kind.get(ast.Name, ())}  # type: ignore[attr-defined]
+        keys |= {("called", name) for name in unit.calls()}
+        if isinstance(unit, ClassUnit):
+            keys |= keys_of(unit.members)
+    return keys
+
+
+def drop_stale_facts(module: Module, affected: set[ReadKey]) -> None:
+    """Forget the facts of units that read something in ``affected``."""
+    for unit in module.all_units():
+        cached = unit.results.get("facts")
+        if cached is not None and not affected.isdisjoint(cached[1]):
+            del unit.results["facts"]
+
+
+def facts_fingerprint(module: Module) -> object:
+    """Changes whenever `Module.facts` would, and when a unit that contributes a place to them is edited."""
+    seen = []
+    for unit in module.all_units():
+        facts = module.facts_of(unit)
+        if facts.is_entry or facts.imports or _has_places(facts):
+            identity = unit.identity if facts.is_entry or _has_places(facts) else 0
+            seen.append((identity, facts.is_entry, tuple(sorted(facts.imports))))
+    return tuple(seen)
+
+
+def _has_places(facts: UnitFacts) -> bool:
+    return bool(
+        facts.launcher_evidence
+        or facts.accelerator
+        or facts.trainers
+        or facts.data_parallel
+        or facts.distributed_data_parallel
+        or facts.visible_devices
+    )
