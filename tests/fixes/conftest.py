@@ -1,37 +1,29 @@
-"""Real modules, as the analyzer makes them."""
+"""Real modules of texts in which no rule needs to find anything."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
-from ranksafe.checker.analysis import Analyzer
-from ranksafe.checker.configuration import Configuration
-from ranksafe.checker.registry import Registry
 from ranksafe.fixes.apply import apply_edits
-from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.units import units_of
 from ranksafe.source.position import Edit
-
-REGISTRY = Registry.load(entry_points=False)
-
-
-def _relevant(text: str) -> str:
-    """A first line that makes a text worth analysing, with its line end."""
-    return "# torch\r\n" if "\r\n" in text else "# torch\n"
-
+from ranksafe.source.text import SourceText
 
 Build = Callable[[Module], Edit | Sequence[Edit] | None]
 Edited = Callable[[str, Build], str | None]
 
 
 def module_of(text: str) -> Module:
-    """The module of a text that starts with a comment which makes it worth analysing."""
-    analyzer = Analyzer(REGISTRY, Configuration(), LaunchContext())
-    module = analyzer.open(Path("a.py"), _relevant(text) + text).module
-    assert module is not None
+    """The module of a text, every node known."""
+    module = Module(SourceText(text))
+    tree = ast.parse(text)
+    module.units = units_of(tree, module.source)
+    module.tree.body = tree.body
+    for unit in module.units:
+        module.add_unit(unit)
     return module
 
 
@@ -43,9 +35,8 @@ def edited() -> Edited:
         edits = build(module_of(text))
         if edits is None:
             return None
-        listed = [edits] if isinstance(edits, Edit) else list(edits)
-        result = apply_edits(_relevant(text) + text, listed)
+        result = apply_edits(text, [edits] if isinstance(edits, Edit) else list(edits))
         ast.parse(result)
-        return result.removeprefix(_relevant(text))
+        return result
 
     return apply

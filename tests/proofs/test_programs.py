@@ -55,6 +55,8 @@ def test_exception_at_its_line(tmp_path: Path) -> None:
     assert report.exception is not None
     assert report.exception.blamed is not None
     assert report.exception.blamed.function == "inner"
+    assert "raised ValueError in line 9, as declared" in report.explanation.en
+    assert "模拟 2 个副本" in report.explanation.zh_cn
 
 
 @pytest.mark.parametrize(

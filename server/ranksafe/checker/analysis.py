@@ -66,12 +66,13 @@ class Analyzer:
         """Whether a text can have findings at all: it names a library, and a word that some rule waits for."""
         return RELEVANT.search(text) is not None and self.dispatcher.has_rule_for(text)
 
-    def codes_checked_in(self, path: Path | None) -> frozenset[str]:
-        """Codes of the rules that speak in a file; ``per-file-ignores`` considered."""
+    def rules_checked_in(self, path: Path | None) -> frozenset[str]:
+        """Codes and names of the rules that speak in a file; ``per-file-ignores`` considered."""
         return frozenset(
-            metadata.code
+            word
             for metadata in self.enabled
             if path is None or not self.configuration.ignored_in(path, metadata)
+            for word in (metadata.code, metadata.name)
         )
 
     def open(self, path: Path | None, text: str) -> DocumentAnalysis:
@@ -409,7 +410,7 @@ class DocumentAnalysis:
                     if result is not None and result.findings:
                         found += self._where_they_stand(unit, result)
         found = sorted(set(found), key=lambda item: (item.range, item.code, item.message.en))
-        checked = self._analyzer.codes_checked_in(self.path)
+        checked = self._analyzer.rules_checked_in(self.path)
         found = [item for item in found if item.code in checked]
         return apply_suppressions(self._source.text, found, checked)
 

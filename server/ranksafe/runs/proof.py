@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,31 +12,16 @@ from ranksafe.runs.model import RunEvent
 from ranksafe.runs.proofs.environment import OverlayError, overlay_for
 from ranksafe.runs.proofs.evidence import Execution, ObservedException
 from ranksafe.runs.proofs.execution import cuda_device_count, execute
-from ranksafe.runs.proofs.header import (
-    ExpectedException,
-    ExpectedOutput,
-    ProofHeader,
-    ProofHeaderError,
-    RunsOn,
-    read_header,
-)
+from ranksafe.runs.proofs.header import ProofHeader, ProofHeaderError, RunsOn, read_header
+from ranksafe.runs.proofs.judgement import CANCELLED, ProofOutcome, judge
+
+__all__ = ["NoProof", "ProgramReport", "ProofOutcome", "ProofReport", "prove", "run_program"]
 
 if TYPE_CHECKING:
     from ranksafe.checker.registry import Registry
 
 DEFAULT_TIMEOUT_SECONDS = 300.0
 _DEFAULT_REQUIREMENTS = {RunsOn.JAX_HOST: ("jax", "jaxlib")}
-
-
-class ProofOutcome(str, Enum):
-    """What a proof, or one of its programs, showed."""
-
-    PROVED = "proved"
-    """Everything went as declared."""
-    NOT_PROVED = "not-proved"
-    NOT_RUN = "not-run"
-    """This machine lacks something; nothing is said about the rule."""
-    CANCELLED = "cancelled"
 
 
 class NoProof(Exception):
@@ -161,7 +144,7 @@ def run_program(
     except ProofHeaderError as error:
         return _report(program, None, ProofOutcome.NOT_PROVED, error.explanation)
     if should_stop():
-        return _report(program, header, ProofOutcome.CANCELLED, _CANCELLED)
+        return _report(program, header, ProofOutcome.CANCELLED, CANCELLED)
     lacking = _lacking_devices(header)
     if lacking is not None:
         return _report(program, header, ProofOutcome.NOT_RUN, lacking)
@@ -198,17 +181,16 @@ def run_program(
     except OSError as error:
         reason = Translated("it could not be started: {error}", "无法启动：{error}")
         return _report(program, header, ProofOutcome.NOT_RUN, reason.filled(error=error))
-    return _judge(program, header, execution)
+    judgement = judge(header, execution)
+    return _report(
+        program, header, judgement.outcome, judgement.explanation, execution, judgement.exception
+    )
 
 
 def _died_without_a_word(header: ProofHeader, execution: Execution) -> bool:
     """gloo's threads now and then abort a rank that is just exiting (SIGABRT, seen with torch 2.13.0 under load)."""
     failed = execution.exit_status not in (0, None)
     return header.runs_on is RunsOn.CPU_RANKS and failed and not execution.exceptions
-
-
-_CANCELLED = Translated("cancelled", "已取消")
-_AS_DECLARED = Translated("as declared", "与声明一致")
 
 
 def _report(
@@ -232,86 +214,6 @@ def _lacking_devices(header: ProofHeader) -> Translated | None:
         "needs {needed} CUDA devices, this machine has {present}",
         "需要 {needed} 个 CUDA 设备，本机只有 {present} 个",
     ).filled(needed=header.ranks, present=present)
-
-
-def _judge(program: Path, header: ProofHeader, execution: Execution) -> ProgramReport:
-    if execution.exit_status is None and not execution.timed_out:
-        return _report(program, header, ProofOutcome.CANCELLED, _CANCELLED, execution)
-    declared = header.expectations[0]
-    exception = execution.exceptions[0] if execution.exceptions else None
-    if execution.timed_out:
-        difference: Translated | None = Translated(
-            "did not end within {seconds:.0f} seconds", "在 {seconds:.0f} 秒内没有结束"
-        ).filled(seconds=execution.seconds)
-    elif isinstance(declared, ExpectedException):
-        exception, difference = _compare_exceptions(declared, header, execution)
-    else:
-        difference = _compare_success(header, execution)
-    outcome = ProofOutcome.PROVED if difference is None else ProofOutcome.NOT_PROVED
-    return _report(program, header, outcome, difference or _AS_DECLARED, execution, exception)
-
-
-def _compare_exceptions(
-    declared: ExpectedException, header: ProofHeader, execution: Execution
-) -> tuple[ObservedException | None, Translated | None]:
-    """The exception to show, and how it differs from the declared one (None: not at all).
-
-    Every rank may fail in its own way once one has failed, so one rank with the declared exception is enough.
-    """
-    fitting = [item for item in execution.exceptions if _fits(declared, item)]
-    if not fitting:
-        return next(iter(execution.exceptions), None), _no_such_exception(execution)
-    for item in fitting:
-        if item.blamed is not None and _squeezed(item.blamed.source) == _squeezed(
-            header.frame or ""
-        ):
-            return item, None
-    blamed = fitting[0].blamed
-    return fitting[0], Translated(
-        "the innermost line of the program is {seen}, declared is {frame}",
-        "程序中最内层的出错行是 {seen}，声明的是 {frame}",
-    ).filled(
-        seen=f"{blamed.line}: {blamed.source!r}" if blamed else Translated("nowhere", "不存在"),
-        frame=repr(header.frame),
-    )
-
-
-def _fits(declared: ExpectedException, seen: ObservedException) -> bool:
-    same_type = declared.type.rpartition(".")[2] == seen.type.rpartition(".")[2]
-    return same_type and _squeezed(declared.text) in _squeezed(seen.message)
-
-
-def _no_such_exception(execution: Execution) -> Translated:
-    if execution.exceptions:
-        first = execution.exceptions[0]
-        last_line = first.message.strip().splitlines()[-1:] or [""]
-        return Translated("raised {type}: {text}", "引发了 {type}：{text}").filled(
-            type=first.type, text=last_line[0]
-        )
-    return Translated(
-        "raised nothing, exit status {status}", "没有引发异常，退出状态为 {status}"
-    ).filled(status=execution.exit_status)
-
-
-def _compare_success(header: ProofHeader, execution: Execution) -> Translated | None:
-    if execution.exceptions:
-        return _no_such_exception(execution)
-    if execution.exit_status != 0:
-        return Translated("exit status {status}", "退出状态为 {status}").filled(
-            status=execution.exit_status
-        )
-    for declared in header.expectations:
-        if isinstance(declared, ExpectedOutput) and not re.search(
-            declared.pattern, execution.output, re.MULTILINE
-        ):
-            return Translated(
-                "its output has nothing like {pattern}", "输出中没有与 {pattern} 匹配的内容"
-            ).filled(pattern=repr(declared.pattern))
-    return None
-
-
-def _squeezed(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _program_json(report: ProgramReport, language: Language) -> dict[str, Any]:

@@ -203,8 +203,16 @@ export class Workbench {
 
     async openActions(text) {
         await this.token(text).click();
-        await this.page.keyboard.press("Control+.");
-        await this.page.locator(".action-widget .monaco-list-row").first().waitFor();
+        // A hover that comes up under the mouse closes the list again.
+        await this.page.mouse.move(5, 5);
+        const first = this.page.locator(".action-widget .monaco-list-row").first();
+        await this.until("the list of actions", async () => {
+            await this.page.keyboard.press("Control+.");
+            return first.waitFor({ timeout: 5_000 }).then(
+                () => true,
+                () => false,
+            );
+        });
     }
 
     async actions() {

@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -23,6 +24,8 @@ _KEPT = ("torch", "accelerate", "datasets", "numpy", "peft")
 old huggingface_hub that a new accelerate or datasets cannot use."""
 _COMPLETE = ".complete"
 _TIMEOUT_SECONDS = 900.0
+_installing = threading.Lock()
+"""A failing program and its fixed twin want the same overlay, perhaps at once."""
 
 
 class OverlayError(Exception):
@@ -54,14 +57,15 @@ def overlay_for(
         return None
     folder = cache_directory() / "overlays" / _key(requirements, interpreter)
     marker = folder / _COMPLETE
-    if not marker.is_file():
-        on_progress(
-            Translated(
-                "preparing {requirements} (once; kept in {folder})",
-                "正在准备 {requirements}（仅需一次，保存在 {folder}）",
-            ).filled(requirements=" ".join(requirements), folder=folder)
-        )
-        _install(requirements, interpreter, folder)
+    with _installing:
+        if not marker.is_file():
+            on_progress(
+                Translated(
+                    "preparing {requirements} (once; kept in {folder})",
+                    "正在准备 {requirements}（仅需一次，保存在 {folder}）",
+                ).filled(requirements=" ".join(requirements), folder=folder)
+            )
+            _install(requirements, interpreter, folder)
     return folder if marker.read_text(encoding="utf-8").strip() else None
 
 
@@ -83,8 +87,9 @@ def _install(requirements: Sequence[str], interpreter: Path, folder: Path) -> No
         if packages:
             _pip(interpreter, ["install", "--quiet", "--no-deps", "--target", str(new), *packages])
         (new / _COMPLETE).write_text("\n".join(packages), encoding="utf-8")
-        if folder.exists():
-            shutil.rmtree(folder)
+        if (folder / _COMPLETE).is_file():  # another process was faster, and may be using it
+            return
+        shutil.rmtree(folder, ignore_errors=True)
         new.rename(folder)
 
 
