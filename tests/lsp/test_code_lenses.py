@@ -93,3 +93,14 @@ async def test_the_lens_moves_with_a_half_typed_file(start_editor: StartEditor) 
         if lens.command and lens.command.command == "ranksafe.run"
     }
     assert lines == {GUARD_LINE + 1}
+
+
+async def test_a_half_typed_script_that_no_rule_concerns_keeps_its_lens(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor()
+    text = "import torch\n\nvalue = 1\n\nif __name__ == '__main__':\n    print(torch)\n"
+    uri = editor.open("train.py", text)
+    assert [lens.range.start.line for lens in await editor.lenses(uri)] == [4, 4]
+    editor.type(uri, 2, 0, "x = (1,\n")
+    assert [lens.range.start.line for lens in await editor.lenses(uri)] == [5, 5]

@@ -14,7 +14,7 @@ from ranksafe.semantics.facts import is_main_guard
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import units_of
 from ranksafe.source.position import Range
-from ranksafe.source.recovery import parse
+from ranksafe.source.recovery import parse_tolerantly
 from ranksafe.source.text import SourceText
 
 if TYPE_CHECKING:
@@ -49,12 +49,12 @@ def find_entry(module: Module | None, path: Path | None, text: str) -> Entry | N
 def _module_of(path: Path | None, text: str) -> Module | None:
     if RELEVANT.search(text) is None:
         return None
-    tree = parse(text)
-    if tree is None:
+    parsed = parse_tolerantly(text)
+    if parsed is None:
         return None
     module = Module(SourceText(text), "script", None if path is None else str(path))
-    module.units = units_of(tree, module.source)
-    module.tree.body = tree.body
+    module.units = units_of(parsed.tree, module.source)
+    module.tree.body = parsed.tree.body
     for unit in module.units:
         module.add_unit(unit)
     return module

@@ -139,6 +139,7 @@ test("the rule's page, as a reader wants it", async () => {
     await workbench.openActions('"auto"');
     await workbench.chooseAction(/page of RS201/);
     await workbench.page.locator(".tab.active", { hasText: "Preview README" }).waitFor();
+    await workbench.rendered("h2", "What it does");
     await workbench.screenshot("rule-page");
     await workbench.open("auto_device_map.py");
 });

@@ -223,6 +223,14 @@ export class Workbench {
         await this.page.locator(".action-widget .monaco-list-row", { hasText: title }).first().click();
     }
 
+    /** Waits for an element of a rendered page, in whichever frame the editor shows it. */
+    rendered(element, text) {
+        return this.until(`${element} ${text}`, async () => {
+            const counts = this.page.frames().map((frame) => frame.locator(element, { hasText: text }).count().catch(() => 0));
+            return (await Promise.all(counts)).some((count) => count > 0);
+        });
+    }
+
     // Lenses
 
     lens(title) {
