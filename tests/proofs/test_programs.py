@@ -83,6 +83,13 @@ def test_failure_instead_of_success(tmp_path: Path) -> None:
     assert report.explanation.en == "raised ValueError: too small: 3"
 
 
+@pytest.mark.parametrize("expect", ["success", "output done"])
+def test_exit_status_counts(tmp_path: Path, expect: str) -> None:
+    report = run_program(program(tmp_path, expect, "print('done')\nraise SystemExit(3)"), PYTHON)
+    assert report.outcome is ProofOutcome.NOT_PROVED
+    assert report.explanation.en == "exit status 3"
+
+
 def test_a_program_that_never_ends_is_ended(tmp_path: Path) -> None:
     file = program(tmp_path, "success", "import time\ntime.sleep(600)")
     report = run_program(file, PYTHON, timeout_seconds=1.0)

@@ -11,6 +11,11 @@ from ranksafe.semantics.facts import UnitFacts
 from ranksafe.semantics.module import Module, ReadKey
 from ranksafe.semantics.units import ClassUnit, Unit
 
+_QUERY_OF_CONTEXT = {
+    ast.Store: "attribute stores",
+    ast.Load: "attribute loads",
+    ast.Del: "attribute stores",
+}
 FACTS: ReadKey = ("facts",)
 
 
@@ -27,7 +32,11 @@ def keys_of(units: list[Unit]) -> set[ReadKey]:
         else:
             keys |= {("member", owner.identity, name) for name in unit.bound_names}
             keys |= {("class", owner.identity), ("unit", owner.identity)}
-            keys |= {("attribute", owner.identity, name) for name in unit.attributes}
+            for name, nodes in unit.attributes.items():
+                keys |= {
+                    (_QUERY_OF_CONTEXT[node.ctx.__class__], owner.identity, name)  # type: ignore[attr-defined]
+                    for node in nodes
+                }
         keys |= {("loads", node.id) for node in unit.by_kind.get(ast.Name, ())}  # type: ignore[attr-defined]
         keys |= {("called", name) for name in unit.calls()}
         if isinstance(unit, ClassUnit):

@@ -442,30 +442,32 @@ class Module:
 
     def attribute_stores(self, cls: ast.ClassDef, attribute: str) -> list[ast.Attribute]:
         """Where the class's methods assign ``self.attribute``, in source order."""
-        return [
-            node for node in self._attributes(cls, attribute) if isinstance(node.ctx, ast.Store)
-        ]
+        return self._attributes("attribute stores", cls, attribute, ast.Store)
 
     def attribute_loads(self, cls: ast.ClassDef, attribute: str) -> list[ast.Attribute]:
         """Where the class's methods read ``self.attribute``, in source order."""
-        return [node for node in self._attributes(cls, attribute) if isinstance(node.ctx, ast.Load)]
+        return self._attributes("attribute loads", cls, attribute, ast.Load)
 
-    def _attributes(self, cls: ast.ClassDef, attribute: str) -> list[ast.Attribute]:
+    def _attributes(
+        self, query: str, cls: ast.ClassDef, attribute: str, context: type[ast.expr_context]
+    ) -> list[ast.Attribute]:
         found: list[ast.Attribute] = self.memoized(
-            f"attribute {attribute}",
+            f"{query} {attribute}",
             cls,
             0,
-            lambda _node, _depth: self._find_attributes(cls, attribute),
+            lambda _node, _depth: self._find_attributes(query, cls, attribute, context),
         )
         return found
 
-    def _find_attributes(self, cls: ast.ClassDef, attribute: str) -> list[ast.Attribute]:
+    def _find_attributes(
+        self, query: str, cls: ast.ClassDef, attribute: str, context: type[ast.expr_context]
+    ) -> list[ast.Attribute]:
         unit = self._class_units.get(id(cls))
         nodes: Iterable[ast.AST]
         if unit is None:
             nodes = ast.walk(cls)
         else:
-            self._note("attribute", unit.identity, attribute)
+            self._note(query, unit.identity, attribute)
             nodes = (
                 node for member in unit.members for node in member.attributes.get(attribute, ())
             )
@@ -474,6 +476,7 @@ class Module:
             for node in nodes
             if isinstance(node, ast.Attribute)
             and node.attr == attribute
+            and isinstance(node.ctx, context)
             and self.class_of_self(node.value) is cls
         ]
         found.sort(key=self.order_of)
@@ -621,6 +624,12 @@ class Module:
 
     def calls_written(self, name: str) -> list[ast.Call]:
         """Calls anywhere in the file whose callee's last segment is written ``name``."""
+        found: list[ast.Call] = self.memoized(
+            f"calls written {name}", self.tree, 0, lambda _node, _depth: self._find_calls(name)
+        )
+        return found
+
+    def _find_calls(self, name: str) -> list[ast.Call]:
         self._note("called", name)
         return [call for unit in self.all_units() for call in unit.calls().get(name, ())]
 

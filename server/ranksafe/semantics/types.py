@@ -182,8 +182,15 @@ class Types:
         """See `Module.is_subclass`."""
         return name is not None and not targets.isdisjoint(self.lineage(name))
 
-    def lineage(self, name: str) -> set[str]:
+    def lineage(self, name: str) -> frozenset[str]:
         """A class and all its ancestors that are known, by canonical name."""
+        module = self._module
+        found: frozenset[str] = module.memoized(
+            f"lineage {name}", module.tree, 0, lambda _node, _depth: self._lineage(name)
+        )
+        return found
+
+    def _lineage(self, name: str) -> frozenset[str]:
         module = self._module
         found: set[str] = set()
         pending = [name]
@@ -198,7 +205,7 @@ class Types:
                 pending += [base for item in definition.bases if (base := self.base_name(item))]
             else:
                 pending += module.project_bases(current)
-        return found
+        return frozenset(found)
 
     def base_name(self, base: ast.expr) -> str | None:
         """Canonical name of a base class expression; ``Generic[T]`` is Generic."""
