@@ -161,6 +161,8 @@ class Actions:
             action.edit = self._workspace_edit(document, edits)
         if action.edit is None:
             reason = CODE_CHANGED if find_spec("libcst") else LIBCST_MISSING
+            if data.get("kind") == "launchJson":
+                reason = LAUNCH_JSON_KEPT
             self._server.warn(reason.in_language(self._server.language))
         return action
 
@@ -178,13 +180,14 @@ class Actions:
         return self._fix_edits(document, finding, offer) if offer else ()
 
     def _fix_edits(self, document: Document, finding: Finding, offer: FixOffer) -> Sequence[Edit]:
+        from ranksafe.fixes.apply import module_of
         from ranksafe.fixes.build import edits_for
 
         analysis = document.analysis
-        if analysis is None or analysis.module is None or analysis.status == "stale":
+        if analysis is None or analysis.status == "stale":
             return ()
         registry = self._server.projects.registry
-        return edits_for(finding, offer, analysis.module, registry) or ()
+        return edits_for(finding, offer, module_of(analysis), registry) or ()
 
     def _all_edits(self, document: Document) -> Sequence[Edit]:
         from ranksafe.fixes.apply import fix_text

@@ -61,10 +61,8 @@ class Hovers:
     def _about(self, finding: Finding) -> str:
         language = self._server.language
         rule = self._server.checks.rule(finding.code)
-        lines = [
-            f"**{finding.code}** `{finding.name}`",
-            _escaped(finding.message.in_language(language)),
-        ]
+        # The message is not repeated: every editor shows the diagnostic's own beside this.
+        lines = [f"**{finding.code}** `{finding.name}`"]
         if rule is not None:
             lines.append(_escaped(rule.metadata.summary.in_language(language)))
             link = RULE_LINK.filled(code=finding.code).in_language(language)

@@ -102,3 +102,7 @@ PROVED: Final = Translated(
     "{code} 已验证：失败程序如规则所述失败，修复后的程序正常。",
 )
 NOT_PROVED: Final = Translated("{code} was not proved: {reason}", "{code} 未能验证：{reason}")
+LAUNCH_JSON_KEPT: Final = Translated(
+    ".vscode/launch.json is left as it is: it has this configuration already, or cannot be extended.",
+    ".vscode/launch.json 保持不变：其中已有该配置，或该文件无法扩展。",
+)

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from ranksafe_rules.launch.implicit_data_parallel.launch_json import (
+from ranksafe.launch.launch_json import (
     LaunchJsonError,
     with_accelerate_configuration,
 )
