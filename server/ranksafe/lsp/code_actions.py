@@ -12,7 +12,15 @@ from ranksafe.checker.finding import Applicability, Finding, FixOffer
 from ranksafe.lsp import commands
 from ranksafe.lsp.documents import Document, TextDocument
 from ranksafe.lsp.launch_json import can_create_files, launch_configuration_edit
-from ranksafe.lsp.messages import CODE_CHANGED, FIX_ALL, LIBCST_MISSING, OPEN_RULE, PROVE, SUPPRESS
+from ranksafe.lsp.messages import (
+    CODE_CHANGED,
+    FIX_ALL,
+    LAUNCH_JSON_KEPT,
+    LIBCST_MISSING,
+    OPEN_RULE,
+    PROVE,
+    SUPPRESS,
+)
 from ranksafe.lsp.options import as_mapping
 from ranksafe.source.position import Edit, Range
 
