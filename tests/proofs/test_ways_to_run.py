@@ -23,5 +23,7 @@ def test_only_ranks_are_blamed(torch_python: Path) -> None:
     report = run_program(PROGRAMS / "one_rank_fails.py", torch_python)
     check(report)
     assert report.execution is not None
-    assert [item.rank for item in report.execution.exceptions] == [1]
-    assert report.execution.exceptions[0].type == "ValueError"
+    # The other rank may fail too, once its peer is gone; the launcher's own exception is no evidence.
+    by_rank = {item.rank: item.type for item in report.execution.exceptions}
+    assert by_rank[1] == "ValueError"
+    assert None not in by_rank
