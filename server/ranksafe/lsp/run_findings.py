@@ -96,13 +96,17 @@ def _message(failure: Failure) -> Translated:
 
 
 def _callers(failure: Failure) -> list[Frame]:
-    """The call chain, innermost first, without the frame that carries the diagnostic itself."""
-    return [
+    """The call chain without the frame that carries the diagnostic itself: the user's own frames, innermost first,
+    then the place in a library that raised; what lies between tells a user nothing."""
+    chain = [
         frame
         for frame in reversed(failure.frames)
         if (frame.filename, frame.line) != (failure.filename, failure.line)
         and Path(frame.filename).is_absolute()
     ]
+    own = [frame for frame in chain if frame.in_user_code]
+    raised = [frame for frame in chain[:1] if not frame.in_user_code]
+    return [*own, *raised]
 
 
 def _related(frame: Frame) -> Related:
