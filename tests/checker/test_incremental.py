@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
 import pytest
-import ranksafe
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.checker.incremental import noisy_analyzer, parses, random_edit
+from tests.checker.real_files import real_files
 
-PACKAGE = Path(ranksafe.__file__).parent
-OWN_FILES = sorted(PACKAGE.rglob("*.py"))
 RELEVANT_HEADER = "import torch\nfrom torch import nn\nfrom transformers import Trainer\n"
-
-
-def real_files(limit: int) -> list[Path]:
-    """Files of the training libraries where they are installed, else ranksafe's own."""
-    folder = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
-    names = [
-        "accelerate/**/*.py", "trl/trainer/*.py", "trl/scripts/*.py", "transformers/trainer*.py",
-        "transformers/integrations/*.py", "torch/distributed/*.py", "torch/nn/parallel/*.py",
-    ]  # fmt: skip
-    found: list[Path] = []
-    if folder:
-        for site in sorted(Path(folder).parent.parent.glob("lib/python3*/site-packages")):
-            for name in names:
-                found += sorted(site.glob(name))
-    found = [path for path in found if 2_000 < path.stat().st_size < 90_000]
-    rng = random.Random(20261120)
-    return sorted(rng.sample(found, min(limit, len(found)))) or OWN_FILES[:limit]
 
 
 def edit_and_compare(path: Path, edits: int, seed: int) -> tuple[int, int]:
@@ -54,8 +34,10 @@ def edit_and_compare(path: Path, edits: int, seed: int) -> tuple[int, int]:
         analysis.change(text, edit.first, edit.last)
         assert not analysis.rule_errors, next(iter(analysis.rule_errors.values()))
         analysis.settle()
-        broken += not parses(text)
-        fresh = analyzer.open(path, text)
+        intact = parses(text)
+        broken += not intact
+        # What is broken is known from the edit; everything else must be as in a fresh analysis of the rest.
+        fresh = analyzer.open(path, text if intact else analysis.text_analysed)
         assert analysis.findings == fresh.findings, (
             f"{path.name}: edit {number} ({edit.kind}, line {edit.first + 1})"
         )
@@ -123,4 +105,5 @@ def test_statements_put_in_and_taken_out(
         text = "\n".join(lines)
         analysis.change(text, first, last)
         analysis.settle()
-        assert analysis.findings == analyzer.open(Path("train.py"), text).findings
+        assert analysis.findings == analyzer.open(Path("train.py"), analysis.text_analysed).findings
+        assert analysis.text_analysed == text or not parses(text)

@@ -77,14 +77,28 @@ async def test_a_launch_configuration_is_written_and_joins_those_that_are_there(
     assert configuration["module"] == "accelerate.commands.launch"
     assert configuration["args"] == ["${workspaceFolder}/train.py"]
 
-    editor.write(".vscode/launch.json", text)
+    editor.write(".vscode/launch.json", text.replace("train.py", "other.py"))
     (written,) = await _launch_edit(editor, uri, line)
     assert isinstance(written, types.TextDocumentEdit)
-    edit = _only(written)
-    lines = text.splitlines(keepends=True)
-    at = edit.range.start
-    lines[at.line] = lines[at.line][: at.character] + edit.new_text + lines[at.line][at.character :]
-    assert len(json.loads("".join(lines))["configurations"]) == 2
+    joined = json.loads(_only(written).new_text)["configurations"]
+    assert [one["args"] for one in joined] == [
+        ["${workspaceFolder}/other.py"],
+        ["${workspaceFolder}/train.py"],
+    ]
+
+
+async def test_a_launch_configuration_that_is_there_is_not_written_again(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor(options={"settings": {"select": ["RS101"]}})
+    uri = editor.open("train.py", TRAINS)
+    (finding,) = await editor.shown_with(uri, "RS101")
+    line = finding.range.start.line
+    _, written = await _launch_edit(editor, uri, line)
+    assert isinstance(written, types.TextDocumentEdit)
+    editor.write(".vscode/launch.json", _only(written).new_text)
+    (action,) = [one for one in await editor.actions(uri, line) if "launch.json" in one.title]
+    assert (await editor.client.code_action_resolve_async(action)).edit is None
 
 
 async def test_the_launch_can_be_tried_at_once(start_editor: StartEditor) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ranksafe.source.recovery import parse_tolerantly
+from ranksafe.source.recovery import edited_lines, parse_tolerantly
 
 BEFORE = "import torch\nfirst = torch.zeros(1)\n"
 AFTER = "\n\ndef later(x):\n    return torch.relu(x)\n"
@@ -47,7 +47,7 @@ def calls(tree: ast.Module) -> set[tuple[int, str]]:
 def test_statement_being_typed_is_left_out(broken: str) -> None:
     text = BEFORE + broken + AFTER
     for edited in ((2, 2), None):
-        parsed = parse_tolerantly(text, edited)
+        parsed = parse_tolerantly(text, edited_lines(text, *edited) if edited else ())
         assert parsed is not None
         found = calls(parsed.tree)
         assert {(2, "torch.zeros"), (6, "torch.relu")} <= found, edited
@@ -56,14 +56,14 @@ def test_statement_being_typed_is_left_out(broken: str) -> None:
 
 def test_body_under_a_broken_header_is_kept() -> None:
     text = "import torch\ndef f(x:\n    a = torch.abs(x)\n    return a\ntorch.seed()\n"
-    parsed = parse_tolerantly(text, (1, 1))
+    parsed = parse_tolerantly(text, edited_lines(text, 1, 1))
     assert parsed is not None
     assert calls(parsed.tree) == {(3, "torch.abs"), (5, "torch.seed")}
 
 
 def test_open_triple_quote_costs_only_its_line_when_the_edit_is_known() -> None:
     text = BEFORE + 'doc = """half' + AFTER
-    parsed = parse_tolerantly(text, (2, 2))
+    parsed = parse_tolerantly(text, edited_lines(text, 2, 2))
     assert parsed is not None
     assert (6, "torch.relu") in calls(parsed.tree)
 

@@ -21,11 +21,12 @@ from ranksafe.checker.dispatch import Active, Dispatcher
 from ranksafe.checker.finding import Finding
 from ranksafe.checker.merging import Merge, parse_unit, same_definition
 from ranksafe.checker.suppression import apply_suppressions
+from ranksafe.checker.suspects import Suspects, statement_around
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module, ReadKey
 from ranksafe.semantics.units import ClassUnit, Unit, units_of
 from ranksafe.source.position import Position, Range
-from ranksafe.source.recovery import Parsed, parse_tolerantly
+from ranksafe.source.recovery import Parsed, parse, parse_tolerantly
 from ranksafe.source.text import SourceText
 
 if TYPE_CHECKING:
@@ -106,13 +107,14 @@ class DocumentAnalysis:
         self.blanked: frozenset[int] = frozenset()
         """0-based lines left out because they are broken."""
         self._source = SourceText(text)
+        self._lines_parsed: list[str] | None = None
         self._active = Active(analyzer.launch)
         self._readers: dict[ReadKey, set[Unit]] = defaultdict(set)
         self._module_reads: frozenset[ReadKey] = frozenset()
         self._findings: tuple[Finding, ...] | None = None
         self._facts_seen: object = None
         self.module: Module | None = None
-        self._build(None)
+        self._build([])
 
     # -- the public face
 
@@ -135,8 +137,15 @@ class DocumentAnalysis:
 
     @property
     def source(self) -> SourceText:
-        """The text analysed last."""
+        """The text of the file."""
         return self._source
+
+    @property
+    def text_analysed(self) -> str:
+        """The text that the findings are those of: with a filler in place of the broken lines, if there are any."""
+        if self.status == "complete" or self._lines_parsed is None:
+            return self._source.text
+        return "".join(self._lines_parsed)
 
     def change(self, text: str, first_line: int, last_line: int) -> None:
         """Take over edited text.
@@ -148,28 +157,35 @@ class DocumentAnalysis:
         self._source = SourceText(text)
         self._findings = None
         added = len(self._source.lines) - len(before.lines)
-        if self.module is None or self.status == "stale":
-            self._build((first_line, last_line + added))
-            return
-        self._note_words("".join(self._source.lines[first_line : last_line + added + 1]))
-        if not self._change_one_unit(first_line, last_line, added):
-            self._build((first_line, last_line + added))
+        if self.module is not None and self.status != "stale":
+            self._note_words("".join(self._source.lines[first_line : last_line + added + 1]))
+            if self._change_one_unit(first_line, last_line, added):
+                return
+        around = statement_around(self.module, first_line, last_line)
+        suspects = Suspects(first_line, last_line, self.blanked, around)
+        self._build(suspects.after(text, added))
 
     def settle(self) -> bool:
-        """Make the result what a fresh analysis gives; says whether the findings changed."""
+        """Make the result what a fresh analysis gives, where the text parses; says whether the findings changed.
+
+        Text that does not parse keeps the result it has: what was typed last is known to be what is broken, which a
+        fresh analysis could only guess.
+        """
         before = self.findings
         self._findings = None
-        if self.status != "complete" or self.module is None:
-            self._build(None)
+        if self.module is None or self.status == "stale":
+            self._build([])
         elif not self._analyzer.concerns(self._source.text):
             self._drop()
+        elif self.status == "partial" and parse(self._source.text) is not None:
+            self._build([])
         return self.findings != before
 
     def reconfigure(self, analyzer: Analyzer) -> None:
         """Take over other rules, configuration, launch context or project."""
         self._analyzer = analyzer
         self._drop()
-        self._build(None)
+        self._build([])
 
     # -- building
 
@@ -182,13 +198,13 @@ class DocumentAnalysis:
         self._findings = None
         self._active = Active(self._analyzer.launch)
 
-    def _build(self, edited: tuple[int, int] | None) -> None:
+    def _build(self, suspects: list[frozenset[int]]) -> None:
         """Parse the whole file, keep the units that are the same, check the rest."""
         text = self._source.text
         if not self._analyzer.concerns(text):
             self._drop()
             return
-        parsed = parse_tolerantly(text, edited)
+        parsed = parse_tolerantly(text, suspects)
         if parsed is None:
             if self.module is None:
                 self._drop()
@@ -205,6 +221,7 @@ class DocumentAnalysis:
         self._note_words(text)
         self.status = "partial" if parsed.blanked else "complete"
         self.blanked = parsed.blanked
+        self._lines_parsed = parsed.lines
         self._take_over(parsed)
 
     def _module_name(self) -> str:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ranksafe.source.text import split_lines
 
 _MAXIMUM_ATTEMPTS = 15
+_TRIED_ALONE = 6
+"""Lines of an edit up to which each is suspected alone."""
 _INDENT = re.compile(r"[ \t\f]*")
 _CLAUSE = re.compile(r"[ \t]*(else|elif|except|finally|case)\b")
 _TRY = re.compile(r"[ \t]*try\s*:")
@@ -41,42 +44,85 @@ def parse(text: str) -> ast.Module | None:
         return None
 
 
-def parse_tolerantly(text: str, edited: tuple[int, int] | None = None) -> Parsed | None:
+def parse_tolerantly(text: str, suspects: Sequence[Collection[int]] = ()) -> Parsed | None:
     """Parse text of which parts may be broken.
 
-    ``edited``: first and last 0-based line touched last; the statement there is tried first. None: nothing could be
-    parsed at all.
+    ``suspects``: sets of 0-based lines that may be what is broken (what was edited last, the statement around it), the
+    likeliest first; each is tried alone. None: nothing could be parsed at all.
     """
     tree = parse(text)
     if tree is not None:
         return Parsed(tree, frozenset())
     lines = split_lines(text)
-    # A deletion of whole lines leaves none that could be the broken ones.
-    if edited is not None and edited[0] <= edited[1]:
-        first, last = max(edited[0], 0), min(edited[1], len(lines) - 1)
-        for end in {last, _logical_end(lines, last)}:
-            found = _without(lines, range(first, end + 1))
+    tried: set[frozenset[int]] = set()
+    for suspect in suspects:
+        broken = frozenset(number for number in suspect if 0 <= number < len(lines))
+        if broken and broken not in tried:
+            tried.add(broken)
+            found = _without(lines, broken)
             if found is not None:
                 return found
     return _following_the_parser(lines) or _piece_by_piece(lines)
 
 
-def _without(lines: list[str], broken: range) -> Parsed | None:
-    trial = lines[:]
-    _blank(trial, broken)
-    tree = parse("".join(trial))
-    return None if tree is None else Parsed(tree, frozenset(broken), trial)
+def edited_lines(text: str, first: int, last: int) -> list[frozenset[int]]:
+    """Suspects for an edit: each line it touched (an edit that only takes lines away touches none), all of them, then
+    the lines up to the end of the statement that begins on the last of them.
+
+    Several edits told as one may lie apart: then a single line among them is broken, most likely.
+    """
+    lines = split_lines(text)
+    first, last = max(first, 0), min(last, len(lines) - 1)
+    if first > last:
+        return []
+    touched = frozenset(range(first, last + 1))
+    single = [frozenset({number}) for number in range(last, first - 1, -1) if lines[number].strip()]
+    few = single if len(touched) <= _TRIED_ALONE else []
+    return [*few, touched, touched | frozenset(range(last, _logical_end(lines, last) + 1))]
 
 
-def _blank(lines: list[str], broken: range) -> None:
-    """Replace lines by one statement that does nothing, keeping their number."""
+def _without(lines: list[str], broken: frozenset[int]) -> Parsed | None:
+    for keep_indentation in (True, False):
+        trial = lines[:]
+        for run in _runs(broken):
+            _blank(trial, run, keep_indentation=keep_indentation)
+        tree = parse("".join(trial))
+        if tree is not None:
+            return Parsed(tree, broken, trial)
+    return None
+
+
+def _runs(numbers: frozenset[int]) -> list[range]:
+    """Consecutive numbers as ranges."""
+    runs: list[range] = []
+    for number in sorted(numbers):
+        if runs and runs[-1].stop == number:
+            runs[-1] = range(runs[-1].start, number + 1)
+        else:
+            runs.append(range(number, number + 1))
+    return runs
+
+
+def _blank(lines: list[str], broken: range, *, keep_indentation: bool = False) -> None:
+    """Replace lines by one statement that does nothing, keeping their number.
+
+    The statement stands where the broken one stood (``keep_indentation``), or where the line before says it must.
+    """
+    own = next((lines[number] for number in broken if lines[number].strip()), "")
     for number in broken:
         end = lines[number][len(lines[number].rstrip("\r\n")) :]
         lines[number] = end
     first = broken.start
     if first >= len(lines):
         return
-    lines[first] = _filler(lines, broken) + lines[first]
+    filler = _filler_at(lines, broken, own) if keep_indentation and own else _filler(lines, broken)
+    lines[first] = filler + lines[first]
+
+
+def _filler_at(lines: list[str], broken: range, own: str) -> str:
+    indent = _indent(own)
+    after = next((line for line in lines[broken.stop :] if line.strip()), "")
+    return indent + ("if 1:" if len(_indent(after)) > len(indent) else "pass")
 
 
 def _filler(lines: list[str], broken: range) -> str:
