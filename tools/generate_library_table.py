@@ -7,6 +7,7 @@ imported) and, for classes, all public ancestors.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import json
@@ -87,70 +88,88 @@ def public_names(module: ModuleType) -> list[str]:
     return names
 
 
-def main() -> int:
-    """Collect and write the table."""
-    canonical: dict[int, str] = {}
-    objects: dict[str, Any] = {}
-    aliases: dict[str, str] = {}
-    functions: set[str] = set()
-    for module_name in MODULES:
-        try:
-            module = importlib.import_module(module_name)
-        except ImportError:
-            print(f"{module_name}: not installed, left out", file=sys.stderr)
-            continue
+class Names:
+    """Public names of the libraries, as their modules are read one after the other."""
+
+    def __init__(self) -> None:
+        self.aliases: dict[str, str] = {}
+        self.functions: set[str] = set()
+        self._canonical: dict[int, str] = {}
+        self._objects: dict[str, Any] = {}
+
+    def read(self, module: ModuleType) -> None:
+        package = module.__name__.split(".")[0]
         for name in public_names(module):
             try:
                 value = getattr(module, name)
             except Exception:  # a lazy name whose backend is missing
                 continue
-            if not (
-                inspect.isclass(value) or inspect.isfunction(value) or inspect.isbuiltin(value)
-            ):
-                continue
             owner = getattr(value, "__module__", None) or ""
-            if owner.split(".")[0] != module_name.split(".")[0]:
-                continue
-            public = f"{module_name}.{name}"
-            first = canonical.setdefault(id(value), public)
-            objects.setdefault(first, value)
-            defined = f"{owner}.{getattr(value, '__qualname__', name)}"
-            for alias in (public, defined):
-                if alias != first and "<" not in alias:
-                    aliases[alias] = first
-            if not inspect.isclass(value):
-                functions.add(first)
-    classes: dict[str, list[str]] = {}
-    for public, value in sorted(objects.items()):
-        if inspect.isclass(value):
-            classes[public] = [
-                canonical.get(id(base), f"{base.__module__}.{base.__qualname__}")
+            if _is_definition(value) and owner.split(".")[0] == package:
+                self._add(f"{module.__name__}.{name}", owner, value)
+
+    def _add(self, public: str, owner: str, value: Any) -> None:
+        first = self._canonical.setdefault(id(value), public)
+        self._objects.setdefault(first, value)
+        for alias in (public, f"{owner}.{getattr(value, '__qualname__', '<unnamed>')}"):
+            if alias != first and "<" not in alias:
+                self.aliases[alias] = first
+        if not inspect.isclass(value):
+            self.functions.add(first)
+
+    def classes(self) -> dict[str, list[str]]:
+        """Every class with its ancestors, nearest first."""
+        return {
+            public: [
+                self._canonical.get(id(base), f"{base.__module__}.{base.__qualname__}")
                 for base in value.__mro__[1:]
                 if base is not object
             ]
+            for public, value in sorted(self._objects.items())
+            if inspect.isclass(value)
+        }
+
+
+def _is_definition(value: Any) -> bool:
+    return inspect.isclass(value) or inspect.isfunction(value) or inspect.isbuiltin(value)
+
+
+def collect() -> dict[str, Any]:
+    """The table for the installed libraries."""
+    names = Names()
+    for module_name in MODULES:
+        try:
+            names.read(importlib.import_module(module_name))
+        except ImportError:
+            print(f"{module_name}: not installed, left out", file=sys.stderr)
+    classes = names.classes()
     for name, ancestors in ALSO_KNOWN.items():
         classes.setdefault(name, ancestors)
     versions = {}
     for distribution in DISTRIBUTIONS:
-        try:
+        with contextlib.suppress(PackageNotFoundError):
             versions[distribution] = version(distribution)
-        except PackageNotFoundError:
-            continue
-    for alias in list(aliases):
-        if alias in classes or alias in functions:
-            del aliases[alias]
-    table = {
+    defined = classes.keys() | names.functions
+    return {
         "versions": versions,
-        "aliases": dict(sorted(aliases.items())),
+        "aliases": {key: value for key, value in names.aliases.items() if key not in defined},
         "classes": classes,
-        "functions": {name: [] for name in sorted(functions)},
+        "functions": {name: [] for name in names.functions},
     }
-    OUTPUT.write_text(json.dumps(table, indent=0, sort_keys=True) + "\n", "utf-8")
-    print(
-        f"{OUTPUT.name}: {len(aliases)} aliases, {len(classes)} classes, {len(functions)} functions"
-    )
+
+
+def main(arguments: list[str]) -> int:
+    """Write the table; with ``--check`` only say whether it is what would be written."""
+    table = collect()
+    text = json.dumps(table, indent=0, sort_keys=True) + "\n"
+    if arguments == ["--check"]:
+        current = OUTPUT.read_text("utf-8") == text
+        print(f"{OUTPUT.name}: {'current' if current else 'out of date'} for {table['versions']}")
+        return 0 if current else 1
+    OUTPUT.write_text(text, "utf-8")
+    print(f"{OUTPUT.name}: {len(table['aliases'])} aliases, {len(table['classes'])} classes")
     return 0
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))
