@@ -24,9 +24,6 @@ _COUNT_NAMES: Final = frozenset(
         "n_devices", "ngpus_per_node", "num_replicas",
     }
 )  # fmt: skip
-COUNT_WORDS: Final = _COUNT_NAMES | {name.rpartition(".")[2] for name in _COUNT_CALLS}
-"""Without one of these words a file divides nothing by a number of processes."""
-
 _SHARE: Final = re.compile(r"batch|bsz|(^|_)bs($|_)|per_|local|micro", re.IGNORECASE)
 
 

@@ -67,7 +67,7 @@ class ImplicitDataParallel(Rule):
     )
     listens_to = (ast.Call,)
     called_names = frozenset({"train", *REFUSING_TRAINERS})
-    mentions = frozenset({"Trainer"})
+    mentions = frozenset({".train(", "Trainer("})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding on `train`, or where TRL refuses, if nothing shows a launcher."""
