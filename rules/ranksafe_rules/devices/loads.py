@@ -8,8 +8,8 @@ from typing import Final
 
 from packaging.version import Version
 from ranksafe.launch.context import LaunchContext
-from ranksafe.semantics.flow import Value, Values
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.values import Value, Values
 from ranksafe.source.position import Range
 
 from ranksafe_rules.devices.destinations import depends_on_launch

@@ -12,13 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ranksafe.semantics.dictionaries import Dictionaries
 from ranksafe.semantics.facts import ModuleFacts, UnitFacts, facts_of_unit
-from ranksafe.semantics.flow import Flow, Value, Values
+from ranksafe.semantics.flow import Flow
 from ranksafe.semantics.guards import Guard, GuardKind, Guards
 from ranksafe.semantics.libraries import canonical, is_library
 from ranksafe.semantics.names import Names
 from ranksafe.semantics.types import Types, is_method
 from ranksafe.semantics.units import ClassUnit, Unit, callee_name
+from ranksafe.semantics.values import Value, Values
 from ranksafe.semantics.walking import FUNCTIONS, Scope, Tables
 from ranksafe.source.position import Position, Range
 from ranksafe.source.text import SourceText
@@ -54,6 +56,7 @@ class Module:
         self.units: list[Unit] = []
         self.names = Names(self)
         self.flow = Flow(self)
+        self.dictionaries = Dictionaries(self)
         self.guards_of = Guards(self)
         self.types = Types(self)
         self._reads: set[ReadKey] | None = None
@@ -548,17 +551,17 @@ class Module:
     def argument(self, call: ast.Call, name: str, position: int | None = None) -> Values | None:
         """The value of an argument, through keywords, position (0-based) and ``**kw`` dictionaries; None when it is
         certainly not given. ``complete`` is False when a ``**kw`` is not understood."""
-        return self.flow.argument(call, name, position)
+        return self.dictionaries.argument(call, name, position)
 
     def argument_node(
         self, call: ast.Call, name: str, position: int | None = None
     ) -> ast.expr | None:
         """The argument's expression as written in the call, or its value in the ``**kw`` dictionary."""
-        return self.flow.argument_node(call, name, position)
+        return self.dictionaries.argument_node(call, name, position)
 
     def dictionary_entry(self, node: ast.expr, key: str) -> Values | None:
         """Values under a string key of a dictionary expression; None: certainly not there."""
-        return self.flow.entry(node, key)
+        return self.dictionaries.entry(node, key)
 
     def uses_of(self, assigned: ast.expr) -> Sequence[ast.Name | ast.Attribute]:
         """Where the object made by an expression is read again, when it is assigned to a name (same scope) or to
