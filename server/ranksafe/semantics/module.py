@@ -7,10 +7,8 @@ known to hold exactly as long as the things it read stay the same. Rules never s
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ranksafe.semantics.dictionaries import Dictionaries
 from ranksafe.semantics.facts import ModuleFacts, UnitFacts, facts_of_unit
@@ -19,22 +17,21 @@ from ranksafe.semantics.guards import Guard, GuardKind, Guards
 from ranksafe.semantics.libraries import canonical, is_library
 from ranksafe.semantics.names import Names
 from ranksafe.semantics.types import Types, is_method
-from ranksafe.semantics.units import ClassUnit, Unit, callee_name
+from ranksafe.semantics.unit_store import ReadKey, UnitStore
+from ranksafe.semantics.units import Unit, callee_name
 from ranksafe.semantics.values import Value, Values
-from ranksafe.semantics.walking import FUNCTIONS, Scope, Tables
-from ranksafe.source.position import Position, Range
+from ranksafe.semantics.walking import FUNCTIONS, Scope
 from ranksafe.source.text import SourceText
 
 if TYPE_CHECKING:
     from ranksafe.semantics.project import Project
 
-__all__ = ["Guard", "GuardKind", "Module", "ModuleFacts", "Value", "Values"]
+__all__ = ["Guard", "GuardKind", "Module", "ModuleFacts", "ReadKey", "Value", "Values"]
 
-ReadKey = tuple[object, ...]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-class Module:
+class Module(UnitStore):
     """Queries about one file."""
 
     def __init__(
@@ -44,163 +41,27 @@ class Module:
         path: str | None = None,
         project: Project | None = None,
     ) -> None:
-        self.source = source
+        super().__init__(source)
         self.name = name
         """Dotted module name as far as the project knows it (``train``, ``package.models``)."""
         self.path = path
         self.project = project
         self.is_package = path is not None and path.endswith("__init__.py")
-        self.tree = ast.Module(body=[], type_ignores=[])
-        self.tables = Tables()
-        self.module_scope = Scope(self.tree, None, "module")
-        self.units: list[Unit] = []
         self.names = Names(self)
         self.flow = Flow(self)
         self.dictionaries = Dictionaries(self)
         self.guards_of = Guards(self)
         self.types = Types(self)
-        self._reads: set[ReadKey] | None = None
-        self._unit_of_node: dict[int, Unit] = {}
-        self._class_units: dict[int, ClassUnit] = {}
-        self._units_binding: dict[str, list[Unit]] = {}
-        self._memory: dict[tuple[str, int, int], tuple[Any, frozenset[ReadKey]]] = {}
         self._facts: ModuleFacts | None = None
         self.asked_project = False
         """Whether an answer came from other files: then it holds only as long as those stay the same."""
-        self._moved = False
-
-    # -- what the incremental engine uses
-
-    def add_unit(self, unit: Unit) -> None:
-        """Walk a unit and make it known; `units` is kept by the caller."""
-        if unit.owner is None:
-            unit.walk(self.tables, self.tree, self.module_scope)
-            for name in unit.bound_names:
-                self._units_binding.setdefault(name, []).append(unit)
-        else:
-            unit.walk(self.tables, unit.owner.node, self.module_scope)
-        for node in unit.nodes:
-            self._unit_of_node[id(node)] = unit
-        if isinstance(unit, ClassUnit):
-            self._class_units[id(unit.node)] = unit
-            for member in unit.members:
-                self.add_unit(member)
-
-    def remove_unit(self, unit: Unit) -> None:
-        """Forget a unit and all its nodes."""
-        if isinstance(unit, ClassUnit):
-            for member in unit.members:
-                self.remove_unit(member)
-            self._class_units.pop(id(unit.node), None)
-        if unit.owner is None:
-            for name in unit.bound_names:
-                self._units_binding[name].remove(unit)
-        for node in unit.nodes:
-            self._unit_of_node.pop(id(node), None)
-        self.tables.forget(unit.node_ids)
-
-    def adopt_node(self, unit: ClassUnit, node: ast.ClassDef) -> None:
-        """Used when a class header is parsed again while its members stay."""
-        self._class_units[id(node)] = unit
 
     def text_changed(self, source: SourceText) -> None:
         """Drop what was computed from the text before."""
-        self.source = source
-        self._memory.clear()
+        super().text_changed(source)
         self._facts = None
-        self._moved = any(unit.shift for unit in self.all_units())
-
-    def all_units(self) -> Iterator[Unit]:
-        """Top-level units and members, in source order."""
-        for unit in self.units:
-            yield unit
-            if isinstance(unit, ClassUnit):
-                yield from unit.members
-
-    @contextmanager
-    def reading(self) -> Iterator[set[ReadKey]]:
-        """Collect what queries read while the block runs; nested blocks report to the outer ones too."""
-        outer = self._reads
-        reads: set[ReadKey] = set()
-        self._reads = reads
-        try:
-            yield reads
-        finally:
-            self._reads = outer
-            if outer is not None:
-                outer |= reads
-
-    def _note(self, *key: object) -> None:
-        if self._reads is not None:
-            self._reads.add(key)
-
-    def unit_of(self, node: ast.AST) -> Unit | None:
-        """The unit that holds a node."""
-        units, parents = self._unit_of_node, self.tables.parents
-        current: ast.AST | None = node
-        while current is not None:
-            unit = units.get(id(current))
-            if unit is not None:
-                return unit
-            current = parents.get(id(current))
-        return None
-
-    # -- positions and text
-
-    def _shift_of(self, node: ast.AST) -> int:
-        if not self._moved:
-            return 0
-        unit = self.unit_of(node)
-        return unit.shift if unit is not None else 0
-
-    def order_of(self, node: ast.AST) -> tuple[int, int]:
-        """A key that sorts nodes of this file as they stand in the source."""
-        return (getattr(node, "lineno", 0) + self._shift_of(node), getattr(node, "col_offset", 0))
-
-    def range_of(self, node: ast.AST) -> Range:
-        """Where a node stands; for a function or class its name."""
-        shift = self._shift_of(node)
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            line = node.lineno - 1 + shift
-            text = self.source.lines[line]
-            found = re.compile(rf"\b(?:def|class)\s+({re.escape(node.name)})\b").search(
-                text, self.source.column_of_byte(line, node.col_offset)
-            )
-            if found is not None:
-                return Range(Position(line, found.start(1)), Position(line, found.end(1)))
-        return self.source.range_of(node, shift)
-
-    def text_of(self, node: ast.AST) -> str:
-        """The node's source text."""
-        return self.source.slice(self.source.range_of(node, self._shift_of(node)))
 
     # -- structure
-
-    def parent(self, node: ast.AST) -> ast.AST | None:
-        """The node around a node; None for the module."""
-        return self.tables.parents.get(id(node))
-
-    def scope_of(self, node: ast.AST) -> Scope:
-        """The scope a node is evaluated in."""
-        return self.tables.scopes.get(id(node), self.module_scope)
-
-    def enclosing_function(self, node: ast.AST) -> Function | None:
-        """The innermost function around a node (not the node itself)."""
-        current = self.parent(node)
-        while current is not None:
-            if isinstance(current, FUNCTIONS):
-                return current
-            current = self.parent(current)
-        return None
-
-    def enclosing_class(self, node: ast.AST) -> ast.ClassDef | None:
-        """The innermost class around a node (not the node itself)."""
-        current = self.parent(node)
-        while current is not None:
-            if isinstance(current, ast.ClassDef):
-                return current
-            current = self.parent(current)
-        return None
 
     def guards(self, node: ast.AST) -> tuple[Guard, ...]:
         """Conditions around ``node`` up to its function or the module, innermost first: branches, conditional
@@ -235,25 +96,6 @@ class Module:
         ``transformers.Trainer``, ``AutoModelForCausalLM.from_pretrained(...)`` -> ``transformers.PreTrainedModel``,
         names and ``self.x`` assigned from those, ``self`` in a method, annotated parameters."""
         return self.types.of(node)
-
-    def memoized(
-        self, query: str, node: ast.AST, depth: int, compute: Callable[[Any, int], Any]
-    ) -> Any:
-        """The answer of a query about a node, computed once per version of the text.
-
-        ``depth`` is part of the key: answers are cut off at a depth, and an answer cut off early must not stand for
-        one that was not, else it would matter which question was asked first.
-        """
-        key = (query, id(node), depth)
-        found = self._memory.get(key)
-        if found is None:
-            with self.reading() as reads:
-                answer = compute(node, depth)
-            self._memory[key] = (answer, frozenset(reads))
-            return answer
-        if self._reads is not None:
-            self._reads |= found[1]
-        return found[0]
 
     def is_subclass(self, name: str | None, *ancestors: str) -> bool:
         """Whether class ``name`` (canonical) is, or derives from, one of ``ancestors`` (canonical), through the file,
@@ -524,12 +366,6 @@ class Module:
     def _note_project(self, name: str) -> None:
         self.asked_project = True
         self._note("project", name)
-
-    def _note_unit_of(self, node: ast.AST) -> None:
-        if self._reads is not None:
-            unit = self.unit_of(node)
-            if unit is not None:
-                self._note("unit", unit.identity)
 
     def returns_of(self, function: ast.AST) -> list[ast.Return]:
         """The function's own return statements, those of nested functions left out."""
