@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from lsprotocol import types
@@ -59,7 +60,14 @@ class Lenses:
         else:
             kinds = ("run", "smoke")
         line = entry.range.start.line
-        return [_lens(document, line, {"kind": kind, "uri": document.uri}) for kind in kinds]
+        return [self._lens(document, line, {"kind": kind, "uri": document.uri}) for kind in kinds]
+
+    def _lens(self, document: Document, line: int, data: dict[str, Any]) -> types.CodeLens:
+        """A lens; with its command where that needs no counting of devices, so that the client can draw it at once."""
+        start = Position(line, 0)
+        place = document.locate(Range(start, start)).range
+        command = None if data["kind"] == "run" else self._known_command(data)
+        return types.CodeLens(range=place, data=data, command=command)
 
     def _over_findings(self, document: Document, uri: str) -> list[types.CodeLens]:
         lenses: dict[tuple[int, str], types.CodeLens] = {}
@@ -70,25 +78,28 @@ class Lenses:
             if rule is not None and rule.has_proof:
                 line = finding.range.start.line
                 data = {"kind": "prove", "uri": uri, "code": finding.code}
-                lenses.setdefault((line, finding.code), _lens(document, line, data))
+                lenses.setdefault((line, finding.code), self._lens(document, line, data))
         return list(lenses.values())
 
     async def resolve(self, lens: types.CodeLens) -> types.CodeLens:
         """Give a lens its title and command."""
         data = as_mapping(lens.data)
+        if data.get("kind") == "run":
+            lens.command = await self._run_command(data.get("uri"))
+        else:
+            lens.command = self._known_command(data)
+        return lens
+
+    def _known_command(self, data: Mapping[str, Any]) -> types.Command:
         uri, kind = data.get("uri"), data.get("kind")
-        if kind == "run":
-            lens.command = await self._run_command(uri)
-        elif kind == "smoke":
+        if kind == "smoke":
             title = SMOKE_LENS.filled(steps=SMOKE_STEPS)
-            lens.command = self._command(title.in_language, commands.SMOKE_RUN, uri)
-        elif kind == "prove":
+            return self._command(title.in_language, commands.SMOKE_RUN, uri)
+        if kind == "prove":
             code = data.get("code")
             title = PROVE_LENS.filled(code=code)
-            lens.command = self._command(title.in_language, commands.PROVE, code)
-        else:
-            lens.command = self._about_run(kind, uri)
-        return lens
+            return self._command(title.in_language, commands.PROVE, code)
+        return self._about_run(kind, uri)
 
     def _about_run(self, kind: object, uri: Any) -> types.Command:
         path = self._server.path_of(uri)
@@ -128,11 +139,6 @@ def _count_free_gpus() -> int:
     choice = choose_gpus(list_gpus(), None, os.environ)
     choice.release()
     return len(choice.chosen)
-
-
-def _lens(document: Document, line: int, data: dict[str, Any]) -> types.CodeLens:
-    start = Position(line, 0)
-    return types.CodeLens(range=document.locate(Range(start, start)).range, data=data)
 
 
 def register(server: RanksafeServer) -> None:

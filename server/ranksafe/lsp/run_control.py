@@ -146,9 +146,12 @@ class RunControl:
         else:
             server.warn(summary)
         server.lenses_changed()
+        # A client that still draws the lenses of the moment before may lose the first call.
+        asyncio.get_running_loop().call_later(_LENSES_AGAIN_SECONDS, server.lenses_changed)
 
 
 _LONGEST_END_SECONDS = 15.0
+_LENSES_AGAIN_SECONDS = 1.5
 
 
 def _in_thread(
