@@ -6,13 +6,19 @@ import random
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from ranksafe.checker.analysis import DocumentAnalysis
 
 from tests.checker.incremental import noisy_analyzer, parses, random_edit
 from tests.checker.real_files import real_files
 
 RELEVANT_HEADER = "import torch\nfrom torch import nn\nfrom transformers import Trainer\n"
+
+
+def analysed(analysis: DocumentAnalysis) -> str:
+    """What was analysed, still naming a library: the line that did may be the broken one that was left out."""
+    return analysis.text_analysed + ("\n# torch" if analysis.blanked else "")
 
 
 def edit_and_compare(path: Path, edits: int, seed: int) -> tuple[int, int]:
@@ -37,7 +43,7 @@ def edit_and_compare(path: Path, edits: int, seed: int) -> tuple[int, int]:
         intact = parses(text)
         broken += not intact
         # What is broken is known from the edit; everything else must be as in a fresh analysis of the rest.
-        fresh = analyzer.open(path, text if intact else analysis.text_analysed)
+        fresh = analyzer.open(path, text if intact else analysed(analysis))
         assert analysis.findings == fresh.findings, (
             f"{path.name}: edit {number} ({edit.kind}, line {edit.first + 1})"
         )
@@ -85,14 +91,36 @@ STATEMENTS = st.sampled_from(
 )
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    start=st.lists(STATEMENTS, max_size=7),
-    changes=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3), STATEMENTS), max_size=6),
+PROGRAMS = st.lists(STATEMENTS, max_size=7)
+CHANGES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3), STATEMENTS), max_size=6)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@example(
+    start=[
+        "def load():\n    return AutoModel.from_pretrained('x', **kw)",
+        "model = load()",
+        "def load():\n    return AutoModel.from_pretrained('x', **kw)",
+    ],
+    changes=[(0, 0, "model = load()")],
 )
+@given(start=PROGRAMS, changes=CHANGES)
 def test_statements_put_in_and_taken_out(
     start: list[str], changes: list[tuple[int, int, str]]
 ) -> None:
+    edit_program_and_compare(start, changes)
+
+
+@pytest.mark.long
+@settings(max_examples=6000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(start=PROGRAMS, changes=CHANGES)
+def test_many_statements_put_in_and_taken_out(
+    start: list[str], changes: list[tuple[int, int, str]]
+) -> None:
+    edit_program_and_compare(start, changes)
+
+
+def edit_program_and_compare(start: list[str], changes: list[tuple[int, int, str]]) -> None:
     """Small programs whose statements depend on each other: every dependency must be noticed."""
     analyzer = noisy_analyzer()
     lines = "\n".join(["import torch", *start]).split("\n")
@@ -105,5 +133,5 @@ def test_statements_put_in_and_taken_out(
         text = "\n".join(lines)
         analysis.change(text, first, last)
         analysis.settle()
-        assert analysis.findings == analyzer.open(Path("train.py"), analysis.text_analysed).findings
+        assert analysis.findings == analyzer.open(Path("train.py"), analysed(analysis)).findings
         assert analysis.text_analysed == text or not parses(text)

@@ -147,14 +147,17 @@ class DocumentAnalysis:
             return self._source.text
         return "".join(self._lines_parsed)
 
-    def change(self, text: str, first_line: int, last_line: int) -> None:
+    def change(
+        self, text: str, first_line: int, last_line: int, lines: list[str] | None = None
+    ) -> None:
         """Take over edited text.
 
         ``first_line`` and ``last_line`` are the 0-based lines of the text before that the edit touched, both
-        included; for several edits at once their hull.
+        included; for several edits at once their hull. ``lines``: the text's lines as
+        `ranksafe.source.text.split_lines` gives them, where the caller has them; the list is kept.
         """
         before = self._source
-        self._source = SourceText(text)
+        self._source = SourceText(text, lines)
         self._findings = None
         added = len(self._source.lines) - len(before.lines)
         if self.module is not None and self.status != "stale":

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import ast
-from collections import defaultdict, deque
+from collections.abc import Sequence
 
 from ranksafe.semantics.units import ClassUnit, Unit
 from ranksafe.source.recovery import parse
 
 
 class Merge:
-    """Takes over old units for new ones with the same text."""
+    """Takes over old units for new ones with the same text.
+
+    Units that are taken over keep their order: what a name stands for depends on which assignment comes first, so a
+    unit that changed places with another one must be checked again.
+    """
 
     def __init__(self, old: list[Unit]) -> None:
-        self._old: dict[tuple[bool, str], deque[Unit]] = defaultdict(deque)
-        for unit in old:
-            self._old[isinstance(unit, ClassUnit), unit.text].append(unit)
+        self._old = old
         self.added: list[Unit] = []
         self.removed: list[Unit] = []
         self.added_members: list[Unit] = []
@@ -23,40 +25,65 @@ class Merge:
 
     def merged(self, new: list[Unit]) -> list[Unit]:
         """The file's units: old ones where the text is the same."""
-        units = [self._take(unit) for unit in new]
-        self.removed = [unit for queue in self._old.values() for unit in queue]
+        units = []
+        for old, unit in self._paired(self._old, new, self.removed):
+            if old is None:
+                self.added.append(unit)
+                units.append(unit)
+                continue
+            old.start, old.end = unit.start, unit.end
+            if isinstance(old, ClassUnit) and isinstance(unit, ClassUnit):
+                self._merge_members(old, unit)
+            units.append(old)
         return units
 
-    def _take(self, new: Unit) -> Unit:
-        queue = self._old.get((isinstance(new, ClassUnit), new.text))
-        if not queue:
-            self.added.append(new)
-            return new
-        old = queue.popleft()
-        old.start, old.end = new.start, new.end
-        if isinstance(old, ClassUnit) and isinstance(new, ClassUnit):
-            self._merge_members(old, new)
-        return old
-
     def _merge_members(self, old: ClassUnit, new: ClassUnit) -> None:
-        available: dict[str, deque[Unit]] = defaultdict(deque)
-        for member in old.members:
-            available[member.text].append(member)
         members = []
-        for member in new.members:
-            queue = available.get(member.text)
-            if queue:
-                kept = queue.popleft()
-                kept.start, kept.end = member.start, member.end
-                members.append(kept)
-            else:
+        for kept, member in self._paired(old.members, new.members, self.replaced_members):
+            if kept is None:
                 member.owner = old
                 self.added_members.append(member)
                 members.append(member)
-        self.replaced_members += [unit for queue in available.values() for unit in queue]
+            else:
+                kept.start, kept.end = member.start, member.end
+                members.append(kept)
         old.members = members
         old.header_end = new.header_end
         old.node.body = [node for member in members for node in member.nodes]
+
+    def _paired(
+        self, old: Sequence[Unit], new: Sequence[Unit], dropped: list[Unit]
+    ) -> list[tuple[Unit | None, Unit]]:
+        """Each new unit with the old one it is, or None; old units that are none of these are put into ``dropped``."""
+        shorter = min(len(old), len(new))
+        front = 0
+        while front < shorter and _same(old[front], new[front]):
+            front += 1
+        back = 0
+        while back < shorter - front and _same(old[-1 - back], new[-1 - back]):
+            back += 1
+        middle = list(old[front : len(old) - back])
+        pairs: list[tuple[Unit | None, Unit]] = list(zip(old[:front], new[:front], strict=True))
+        position = 0
+        for unit in new[front : len(new) - back]:
+            found = next(
+                (index for index in range(position, len(middle)) if _same(middle[index], unit)),
+                None,
+            )
+            if found is None:
+                pairs.append((None, unit))
+                continue
+            dropped += middle[position:found]
+            pairs.append((middle[found], unit))
+            position = found + 1
+        dropped += middle[position:]
+        if back:
+            pairs += zip(old[-back:], new[-back:], strict=True)
+        return pairs
+
+
+def _same(old: Unit, new: Unit) -> bool:
+    return isinstance(old, ClassUnit) == isinstance(new, ClassUnit) and old.text == new.text
 
 
 def parse_unit(text: str, unit: Unit) -> list[ast.stmt] | None:

@@ -153,7 +153,7 @@ class Checks:
             analyzer = self._server.projects.analyzer_for(document.path)
             document.analysis = analyzer.open(document.path, document.text)
         elif touched is not None:
-            document.analysis.change(document.text, touched.first, touched.last)
+            document.analysis.change(document.text, touched.first, touched.last, document.lines)
         self._take_over(document, document.analysis)
 
     def _take_over(self, document: Document, analysis: DocumentAnalysis) -> None:

@@ -68,6 +68,11 @@ class Document(ABC):
         """The Python text to analyse."""
 
     @property
+    def lines(self) -> list[str] | None:
+        """The lines of `text` in a list of the caller's own, where they are at hand."""
+        return None
+
+    @property
     @abstractmethod
     def uris(self) -> Sequence[str]:
         """The client's documents that carry diagnostics: the file itself, or the notebook's Python cells."""
@@ -121,6 +126,11 @@ class TextDocument(Document):
     def text(self) -> str:
         """What is analysed."""
         return self.buffer.text
+
+    @property
+    def lines(self) -> list[str] | None:
+        """A copy of the buffer's lines."""
+        return list(self.buffer.lines)
 
     @property
     def uris(self) -> Sequence[str]:
