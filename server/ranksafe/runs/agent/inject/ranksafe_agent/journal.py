@@ -13,6 +13,8 @@ class Journal:
 
     def __init__(self, directory: str, rank: int) -> None:
         self.rank = rank
+        self.ended_early = False
+        """Whether we stopped the program (a smoke run's last step)."""
         self._owner = os.getpid()
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         path = os.path.join(directory, f"rank{rank}.jsonl")

@@ -60,6 +60,7 @@ class _Steps:
             self.limit = None
             return
         self.journal.write("stopped", steps=max(self.by_optimizer.values(), default=0))
+        self.journal.ended_early = True
         raise SmokeRunEnd
 
 
