@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 import pytest
 from ranksafe.fixes.apply import apply_edits
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.units import units_of
 from ranksafe.source.position import Edit
 from ranksafe.source.text import SourceText
 
@@ -20,10 +19,7 @@ def module_of(text: str) -> Module:
     """The module of a text, every node known."""
     module = Module(SourceText(text))
     tree = ast.parse(text)
-    module.units = units_of(tree, module.source)
-    module.tree.body = tree.body
-    for unit in module.units:
-        module.add_unit(unit)
+    module.fill(tree)
     return module
 
 

@@ -9,7 +9,6 @@ import pytest
 from ranksafe.semantics.guards import GuardKind
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.project_index import ProjectIndex
-from ranksafe.semantics.units import units_of
 from ranksafe.source.text import SourceText
 
 
@@ -19,10 +18,7 @@ def module_of(
     source = SourceText(text)
     module = Module(source, name, path, project)
     tree = ast.parse(text)
-    module.units = units_of(tree, source)
-    module.tree.body = tree.body
-    for unit in module.units:
-        module.add_unit(unit)
+    module.fill(tree)
     return module
 
 

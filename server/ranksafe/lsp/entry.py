@@ -12,7 +12,6 @@ from ranksafe.checker.analysis import RELEVANT
 from ranksafe.lsp.history import shifted_range
 from ranksafe.semantics.facts import is_main_guard
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.units import units_of
 from ranksafe.source.position import Range
 from ranksafe.source.recovery import parse_tolerantly
 from ranksafe.source.text import SourceText
@@ -53,10 +52,7 @@ def _module_of(path: Path | None, text: str) -> Module | None:
     if parsed is None:
         return None
     module = Module(SourceText(text), "script", None if path is None else str(path))
-    module.units = units_of(parsed.tree, module.source)
-    module.tree.body = parsed.tree.body
-    for unit in module.units:
-        module.add_unit(unit)
+    module.fill(parsed.tree)
     return module
 
 

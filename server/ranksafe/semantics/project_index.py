@@ -12,7 +12,6 @@ from ranksafe.semantics.facts import DATA_PARALLEL, TRAINER
 from ranksafe.semantics.libraries import canonical
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.summary import Summary, summarize
-from ranksafe.semantics.units import units_of
 from ranksafe.source.recovery import parse_tolerantly
 from ranksafe.source.text import SourceText
 
@@ -279,10 +278,7 @@ class ProjectIndex:
         if parsed is None:
             return
         module = Module(SourceText(text), self.module_name(path), str(path), self)
-        module.units = units_of(parsed.tree, module.source)
-        module.tree.body = parsed.tree.body
-        for unit in module.units:
-            module.add_unit(unit)
+        module.fill(parsed.tree)
         replicated |= _models_of(module, module.calls(DATA_PARALLEL), "module")
         facts = module.facts
         if facts.is_entry and not facts.launcher_evidence:

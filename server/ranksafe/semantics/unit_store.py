@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ranksafe.semantics.units import ClassUnit, Unit
+from ranksafe.semantics.units import ClassUnit, Unit, units_of
 from ranksafe.semantics.walking import FUNCTIONS, Scope, Tables
 from ranksafe.source.position import Position, Range
 from ranksafe.source.text import SourceText
@@ -36,6 +36,13 @@ class UnitStore:
         self._units_binding: dict[str, list[Unit]] = {}
         self._memory: dict[tuple[str, int, int], tuple[Any, frozenset[ReadKey]]] = {}
         self._moved = False
+
+    def fill(self, tree: ast.Module) -> None:
+        """Hold all units of a freshly parsed tree: for whoever asks once and keeps nothing up to date."""
+        self.units = units_of(tree, self.source)
+        self.tree.body = tree.body
+        for unit in self.units:
+            self.add_unit(unit)
 
     def add_unit(self, unit: Unit) -> None:
         """Walk a unit and make it known; `units` is kept by the caller."""
