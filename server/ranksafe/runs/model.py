@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
+from typing import Literal
 
 from ranksafe.localization import Language, Translated
+from ranksafe.rehearsal.settings import RehearsalOptions
 
 
 class Outcome(str, Enum):
@@ -42,6 +44,10 @@ class RunRequest:
     working_directory: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     timeout_seconds: float | None = None
+    launcher: Literal["accelerate", "torchrun", "python"] | None = None
+    """What starts the script; None: what its text asks for."""
+    rehearsal: RehearsalOptions = field(default_factory=RehearsalOptions)
+    """Read by the target ``simulated:N`` only."""
     language: Language = "en"
     """Of the events' texts, the messages and the lists of what was modified and what a run cannot show."""
 

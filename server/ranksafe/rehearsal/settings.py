@@ -1,0 +1,97 @@
+"""What can be chosen about a rehearsal, and what the processes of one are told."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from pathlib import Path
+
+SETTINGS_VARIABLE = "RANKSAFE_REHEARSAL"
+"""Names the file with `ProcessSettings` in every process of a rehearsal; not set anywhere else."""
+SETTINGS_FILE = "rehearsal.json"
+"""In the run's folder."""
+NODE_VARIABLE = "RANKSAFE_REHEARSAL_NODE"
+"""Which simulated node a process belongs to, from 0; unset: 0."""
+DEFAULT_GPUS = 2
+DEFAULT_STEPS = 2
+DEFAULT_DEVICE_MODEL = "a100-80g"
+
+
+class Shrink(str, Enum):
+    """Whether pretrained models are replaced by small ones of the same architecture."""
+
+    AUTO = "auto"
+    """Where a model has more than about 100 million parameters, or its weights are not on disk."""
+    ON = "on"
+    OFF = "off"
+
+
+class Isolation(str, Enum):
+    """Whether files and network are kept away from the script."""
+
+    AUTO = "auto"
+    """Where the system allows it; elsewhere the outcome says that the run was not isolated."""
+    REQUIRED = "required"
+    """Refuse to start where the system does not allow it."""
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class RehearsalOptions:
+    """What the user chooses. The number of devices (per node) and of steps belong to the run request."""
+
+    nodes: int = 1
+    device_model: str = DEFAULT_DEVICE_MODEL
+    """A name of `ranksafe.rehearsal.device_models`."""
+    memory_bytes: int | None = None
+    """Capacity of each device; None: the model's own."""
+    shrink: Shrink = Shrink.AUTO
+    isolation: Isolation = Isolation.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class NativeFiles:
+    """The compiled parts, all absolute paths, made for one torch installation by `ranksafe.rehearsal.native`."""
+
+    stand_ins: tuple[str, ...]
+    """Shared libraries to load first, in this order; empty for a torch built without CUDA."""
+    devices: str
+    """The library that registers the simulated devices; loaded after the stand-ins, before ``import torch``."""
+    nccl_module: str
+    """The Python extension module with the ``nccl`` process group; loaded after ``import torch.distributed``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    """Read by ``ranksafe_rehearsal`` in every process of the rehearsal, as JSON: keys are the fields' names."""
+
+    run_directory: str
+    """Evidence goes here; writable from inside the isolation too."""
+    script: str
+    agent_directory: str
+    """Holds ``ranksafe_agent``, whose journal and import hooks are shared."""
+    devices: int
+    """Per node."""
+    nodes: int
+    device_name: str
+    capability: tuple[int, int]
+    multi_processor_count: int
+    memory_bytes: int
+    """Capacity of each simulated device."""
+    host_memory_bytes: int | None
+    """What all ranks together may use of the real memory; None: not bounded."""
+    shrink: str
+    steps: int | None
+    offline: bool
+    """Whether the network is out of reach (isolated)."""
+    native: NativeFiles
+    real_home: str = ""
+    """The user's HOME, where caches of models may be read."""
+    extra: dict[str, str] = field(default_factory=dict)
+
+    def write(self, directory: Path) -> Path:
+        """Write `SETTINGS_FILE` into ``directory`` and return its path. Raises OSError."""
+        path = directory / SETTINGS_FILE
+        path.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        return path
