@@ -64,6 +64,7 @@ class Editor:
         self.answer = answer
         self.published: list[types.PublishDiagnosticsParams] = []
         self.registrations: list[types.Registration] = []
+        self.lens_refreshes: list[None] = []
         self._versions: dict[str, int] = {}
 
     def uri(self, name: str) -> str:
@@ -160,9 +161,14 @@ class Editor:
 
     async def lenses(self, uri: str) -> list[types.CodeLens]:
         """The document's lenses, resolved."""
+        lenses = await self.unresolved_lenses(uri)
+        return [await self.client.code_lens_resolve_async(lens) for lens in lenses]
+
+    async def unresolved_lenses(self, uri: str) -> Sequence[types.CodeLens]:
+        """The document's lenses as they come at first."""
         identifier = types.TextDocumentIdentifier(uri)
         answer = await self.client.text_document_code_lens_async(types.CodeLensParams(identifier))
-        return [await self.client.code_lens_resolve_async(lens) for lens in answer or ()]
+        return answer or ()
 
     async def hover(self, uri: str, line: int, column: int) -> str | None:
         answer = await self.client.text_document_hover_async(
@@ -226,9 +232,11 @@ async def start_editor(tmp_path: Path) -> AsyncIterator[StartEditor]:
         def register(params: types.RegistrationParams) -> None:
             registrations.extend(params.registrations)
 
+        lens_refreshes: list[None] = []
+
         @client.feature(types.WORKSPACE_CODE_LENS_REFRESH)
         def refresh_lenses(*_: object) -> None:
-            return None
+            lens_refreshes.append(None)
 
         await client.start_io(*command, env=server_environment() | (environment or {}))
         answer = await client.initialize_session(
@@ -249,6 +257,7 @@ async def start_editor(tmp_path: Path) -> AsyncIterator[StartEditor]:
         editor = Editor(client, paths[0] if paths else tmp_path, answer)
         editor.published = published
         editor.registrations = registrations
+        editor.lens_refreshes = lens_refreshes
         editors.append(editor)
         return editor
 

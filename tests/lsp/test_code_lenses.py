@@ -2,11 +2,113 @@
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+import os
+from collections.abc import Iterator
+from pathlib import Path
 
-from .conftest import DEVICE_MAP, DEVICE_MAP_LINE, StartEditor
+import pytest
+from lsprotocol import types
+
+from .conftest import DEVICE_MAP, DEVICE_MAP_LINE, Editor, StartEditor
 
 GUARD_LINE = DEVICE_MAP.splitlines().index('if __name__ == "__main__":')
+
+
+class SlowGpus:
+    """One free GPU, of which an nvidia-smi of the test's own tells only when it may."""
+
+    def __init__(self, folder: Path) -> None:
+        self._may_answer = folder / "may-answer"
+        program = folder / "bin" / "nvidia-smi"
+        program.parent.mkdir()
+        program.write_text(
+            f"""#!/bin/sh
+until [ -e '{self._may_answer}' ]; do sleep 0.05; done
+case "$1" in --query-gpu*) echo '0, GPU-a, H100, 4, 81000, 0, Default, Disabled';; esac
+"""
+        )
+        program.chmod(0o755)
+        self.environment = {
+            "PATH": os.pathsep.join([str(program.parent), os.environ["PATH"]]),
+            "XDG_CACHE_HOME": str(folder / "cache"),
+            "CUDA_VISIBLE_DEVICES": "0",
+        }
+
+    def answer(self) -> None:
+        self._may_answer.touch()
+
+
+@pytest.fixture
+def slow_gpus(tmp_path: Path) -> Iterator[SlowGpus]:
+    gpus = SlowGpus(tmp_path)
+    yield gpus
+    gpus.answer()
+
+
+async def _run_lens(editor: Editor, uri: str) -> tuple[types.CodeLens, types.Command]:
+    lenses = await editor.unresolved_lenses(uri)
+    commands = [(lens, lens.command) for lens in lenses if lens.command is not None]
+    assert len(commands) == len(lenses)
+    (run,) = [(lens, command) for lens, command in commands if command.command == "ranksafe.run"]
+    return run
+
+
+@pytest.mark.parametrize(
+    ("locale", "uncounted", "counted"),
+    [
+        ("en", "Run on GPUs", "Run on GPUs (1)"),
+        ("zh-cn", "在 GPU 上运行", "在 GPU 上运行（1）"),
+    ],
+)
+async def test_a_run_can_be_started_before_the_gpus_are_counted_and_the_count_comes_later(
+    start_editor: StartEditor, slow_gpus: SlowGpus, locale: str, uncounted: str, counted: str
+) -> None:
+    editor = await start_editor(locale=locale, environment=slow_gpus.environment)
+    uri = editor.open("train.py", DEVICE_MAP)
+    # What the server sends after an opened file in any case has come.
+    await editor.until(lambda: len(editor.lens_refreshes) >= 2)
+    before = len(editor.lens_refreshes)
+    _, command = await _run_lens(editor, uri)
+    assert (command.title, list(command.arguments or ())) == (uncounted, [uri])
+    slow_gpus.answer()
+    await editor.until(lambda: len(editor.lens_refreshes) > before)
+    _, command = await _run_lens(editor, uri)
+    assert (command.title, list(command.arguments or ())) == (counted, [uri])
+
+
+async def test_lenses_resolved_together_wait_for_the_same_count(
+    start_editor: StartEditor, slow_gpus: SlowGpus
+) -> None:
+    editor = await start_editor(environment=slow_gpus.environment)
+    uri = editor.open("train.py", DEVICE_MAP)
+    lens, _ = await _run_lens(editor, uri)
+    both = [asyncio.ensure_future(editor.client.code_lens_resolve_async(lens)) for _ in range(2)]
+    # The server has taken both: it answers in order what it answers at once.
+    await editor.unresolved_lenses(uri)
+    slow_gpus.answer()
+    resolved = await asyncio.gather(*both)
+    titles = [one.command.title for one in resolved if one.command]
+    assert titles == ["Run on GPUs (1)", "Run on GPUs (1)"]
+
+
+async def test_a_client_that_lost_its_request_for_lenses_is_told_to_ask(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor()
+    uri = editor.open("train.py", DEVICE_MAP)
+    await editor.until(lambda: editor.lens_refreshes)
+    await _run_lens(editor, uri)
+
+
+async def test_changes_that_come_together_make_few_refreshes(start_editor: StartEditor) -> None:
+    editor = await start_editor(options={"trusted": False})
+    for trusted in (True, False) * 10:
+        editor.client.protocol.notify("ranksafe/trust", {"trusted": trusted})
+    await editor.until(lambda: editor.lens_refreshes)
+    # With the answer to this the server has taken all of them.
+    await editor.unresolved_lenses(editor.uri("train.py"))
+    assert len(editor.lens_refreshes) < 5
 
 
 async def test_the_entry_carries_the_lenses_of_a_run(start_editor: StartEditor) -> None:

@@ -51,6 +51,7 @@ class Checks:
             self._server.publisher.taken_over(uri)
         self.ensure(document)
         self._server.publisher.show(document)
+        self._server.lens_refresh.may_be_missed()
 
     def changed(self, document: Document) -> None:
         """A document was edited: have it analysed soon. A pulling client asks by itself."""

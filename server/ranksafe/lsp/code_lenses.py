@@ -1,12 +1,11 @@
 """Code lenses: start, cancel and read a run over a script's entry, prove a rule over its finding.
 
-A lens is cheap until it is resolved: only then are the machine's free GPUs counted.
+Every lens carries its command from the start, so that a client can draw it without asking again; what takes longer to
+know, the number of free GPUs, comes into its title later.
 """
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,12 +13,14 @@ from lsprotocol import types
 
 from ranksafe.lsp import commands
 from ranksafe.lsp.documents import Document, TextDocument
+from ranksafe.lsp.free_gpus import FreeGpus
 from ranksafe.lsp.messages import (
     CANCEL_LENS,
     LOG_LENS,
     PROVE_LENS,
     RUN_LENS,
     RUN_LENS_CPU,
+    RUN_LENS_UNCOUNTED,
     SMOKE_LENS,
 )
 from ranksafe.lsp.options import as_mapping
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from ranksafe.lsp.server import RanksafeServer
 
 CPU_RANKS: Final = 2
-_COUNT_HOLDS_SECONDS: Final = 10.0
 
 
 class Lenses:
@@ -38,8 +38,7 @@ class Lenses:
 
     def __init__(self, server: RanksafeServer) -> None:
         self._server = server
-        self._gpus = 0
-        self._counted_at: float | None = None
+        self._gpus = FreeGpus(server.lenses_changed)
 
     def of(self, document: Document, uri: str) -> list[types.CodeLens]:
         """The lenses of a file or notebook cell; none, as each starts a process, until the workspace is trusted."""
@@ -63,11 +62,9 @@ class Lenses:
         return [self._lens(document, line, {"kind": kind, "uri": document.uri}) for kind in kinds]
 
     def _lens(self, document: Document, line: int, data: dict[str, Any]) -> types.CodeLens:
-        """A lens; with its command where that needs no counting of devices, so that the client can draw it at once."""
         start = Position(line, 0)
         place = document.locate(Range(start, start)).range
-        command = None if data["kind"] == "run" else self._known_command(data)
-        return types.CodeLens(range=place, data=data, command=command)
+        return types.CodeLens(range=place, data=data, command=self._command_of(data))
 
     def _over_findings(self, document: Document, uri: str) -> list[types.CodeLens]:
         lenses: dict[tuple[int, str], types.CodeLens] = {}
@@ -82,16 +79,17 @@ class Lenses:
         return list(lenses.values())
 
     async def resolve(self, lens: types.CodeLens) -> types.CodeLens:
-        """Give a lens its title and command."""
+        """Give a lens the title and command of this moment, with a fresh count of GPUs where it names one."""
         data = as_mapping(lens.data)
         if data.get("kind") == "run":
-            lens.command = await self._run_command(data.get("uri"))
-        else:
-            lens.command = self._known_command(data)
+            await self._gpus.wait()
+        lens.command = self._command_of(data)
         return lens
 
-    def _known_command(self, data: Mapping[str, Any]) -> types.Command:
+    def _command_of(self, data: Mapping[str, Any]) -> types.Command:
         uri, kind = data.get("uri"), data.get("kind")
+        if kind == "run":
+            return self._run_command(uri)
         if kind == "smoke":
             title = SMOKE_LENS.filled(steps=SMOKE_STEPS)
             return self._command(title.in_language, commands.SMOKE_RUN, uri)
@@ -110,35 +108,19 @@ class Lenses:
             CANCEL_LENS.in_language, commands.CANCEL_RUN, self._server.runs.running(path) or None
         )
 
-    async def _run_command(self, uri: Any) -> types.Command:
-        count = await self._free_gpus()
+    def _run_command(self, uri: Any) -> types.Command:
+        count = self._gpus.known()
+        if count is None:
+            return self._command(RUN_LENS_UNCOUNTED.in_language, commands.RUN, uri)
         if count:
             title = RUN_LENS.filled(count=count)
             return self._command(title.in_language, commands.RUN, uri)
         title = RUN_LENS_CPU.filled(count=CPU_RANKS)
         return self._command(title.in_language, commands.RUN, uri, {"cpuRanks": CPU_RANKS})
 
-    async def _free_gpus(self) -> int:
-        now = time.monotonic()
-        if self._counted_at is None or now - self._counted_at > _COUNT_HOLDS_SECONDS:
-            self._counted_at = now
-            loop = asyncio.get_running_loop()
-            self._gpus = await loop.run_in_executor(None, _count_free_gpus)
-        return self._gpus
-
     def _command(self, title: Any, name: str, *arguments: Any) -> types.Command:
         given = [argument for argument in arguments if argument is not None]
         return types.Command(title=title(self._server.language), command=name, arguments=given)
-
-
-def _count_free_gpus() -> int:
-    import os
-
-    from ranksafe.runs.gpus import choose_gpus, list_gpus
-
-    choice = choose_gpus(list_gpus(), None, os.environ)
-    choice.release()
-    return len(choice.chosen)
 
 
 def register(server: RanksafeServer) -> None:

@@ -7,6 +7,7 @@ from typing import Final
 from ranksafe.localization import Translated
 
 RUN_LENS: Final = Translated("Run on GPUs ({count})", "在 GPU 上运行（{count}）")
+RUN_LENS_UNCOUNTED: Final = Translated("Run on GPUs", "在 GPU 上运行")
 RUN_LENS_CPU: Final = Translated(
     "Run on {count} CPU ranks (no CUDA device)", "在 {count} 个 CPU rank 上运行（无 CUDA 设备）"
 )

@@ -99,6 +99,8 @@ class RunControl:
             run = await loop.run_in_executor(None, start_run, request, on_event)
         except BaseException:
             progress.end("")
+            # Who asked meanwhile was told of a run.
+            self._server.lenses_changed()
             raise
         finally:
             self._starting.discard(request.script)
@@ -146,12 +148,9 @@ class RunControl:
         else:
             server.warn(summary)
         server.lenses_changed()
-        # A client that still draws the lenses of the moment before may lose the first call.
-        asyncio.get_running_loop().call_later(_LENSES_AGAIN_SECONDS, server.lenses_changed)
 
 
 _LONGEST_END_SECONDS = 15.0
-_LENSES_AGAIN_SECONDS = 1.5
 
 
 def _in_thread(

@@ -29,6 +29,7 @@ from ranksafe.lsp import (
 )
 from ranksafe.lsp.checks import Checks
 from ranksafe.lsp.documents import OpenDocuments
+from ranksafe.lsp.lens_refresh import LensRefresh
 from ranksafe.lsp.lines import PositionEncoding
 from ranksafe.lsp.options import ClientOptions, Settings, read_options
 from ranksafe.lsp.proofs import ProofControl
@@ -75,6 +76,7 @@ class RanksafeServer(LanguageServer):
         self.user_state = UserState(self.options.state_directory)
         self.checks = Checks(self)
         self.publisher = Publisher(self)
+        self.lens_refresh = LensRefresh(self)
         self.runs = RunControl(self)
         self.proofs = ProofControl(self)
         self.workspace_events = workspace.WorkspaceEvents(self)
@@ -113,6 +115,7 @@ class RanksafeServer(LanguageServer):
 
     def end(self) -> None:
         """End what was started for the user."""
+        self.lens_refresh.end()
         self.runs.end_all()
         self.proofs.end_all()
 
@@ -170,9 +173,7 @@ class RanksafeServer(LanguageServer):
 
     def lenses_changed(self) -> None:
         """Have the client ask for code lenses again, where it can be told to."""
-        capability = self.client_capabilities.workspace
-        if capability and capability.code_lens and capability.code_lens.refresh_support:
-            self.workspace_code_lens_refresh(None)
+        self.lens_refresh.changed()
 
     def report_server_error(self, error: Exception, source: Any) -> None:  # noqa: ARG002
         """A defect of ours: for the log, not for a popup at every key."""

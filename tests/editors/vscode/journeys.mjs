@@ -178,6 +178,12 @@ test("a half-typed file keeps its findings", async () => {
     await workbench.screenshot("half-typed");
 });
 
+test("lenses come although the focus leaves a file that was just opened", async () => {
+    await workbench.openProblems();
+    await workbench.openInPassing("endless_run.py");
+    await workbench.lens("Run on").waitFor();
+});
+
 test("a notebook cell", async () => {
     await workbench.open("notebook.ipynb");
     await workbench.squiggle("warning", '"auto"');
