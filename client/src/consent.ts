@@ -18,14 +18,22 @@ function consentKey(request: ConsentRequest): string {
     return `consent:${JSON.stringify([folder.toString(), request.target])}`;
 }
 
+/** Simulated GPUs are computed by this machine. */
+function isHere(target: string): boolean {
+    return target === "local" || target.startsWith("simulated:");
+}
+
 function explanation(request: ConsentRequest): string {
     const folder = vscode.workspace.getWorkspaceFolder(request.script)?.uri.fsPath ?? "";
     const lines = [
-        t("Machine: {0}", request.target === "local" ? `${hostname()} (local)` : request.target),
+        t("Machine: {0}", isHere(request.target) ? `${hostname()} (${request.target})` : request.target),
         t("Folder: {0}", folder),
         t("Python: {0}", request.interpreter ?? t("found by ranksafe")),
         t("The script is started once per rank with accelerate launch or torchrun."),
     ];
+    if (request.target.startsWith("simulated:")) {
+        lines.push(t("A rehearsal on simulated GPUs: where the system allows it, what the script writes is thrown away and the network is out of its reach."));
+    }
     if (request.environmentNames.length > 0) {
         lines.push(t("Environment variables set: {0}", request.environmentNames.join(", ")));
     }

@@ -7,12 +7,19 @@ import { t } from "./localize";
 import { runEnvironment } from "./settings";
 
 /** Commands of the server that start a process of the user's. */
-const STARTS_A_SCRIPT = new Set(["ranksafe.run", "ranksafe.smokeRun"]);
+const STARTS_A_SCRIPT = new Set(["ranksafe.run", "ranksafe.smokeRun", "ranksafe.rehearse"]);
 const NEEDS_TRUST = new Set([...STARTS_A_SCRIPT, "ranksafe.prove", "ranksafe.setArguments", "ranksafe.setTarget", "ranksafe.setConfigFile"]);
-const TARGETS = ["local"] as const;
+/** How many simulated GPUs the picker of targets offers; any number can be typed. */
+const SIMULATED = [2, 4, 8] as const;
+const SIMULATED_TARGET = /^simulated:[1-9]\d*$/;
 const RULE_CODE = /^RS\d{3}$/;
 
 type Arguments = unknown[] | undefined;
+
+interface RunOptions {
+    readonly target?: unknown;
+    readonly gpus?: unknown;
+}
 
 /** The document a command is about: the one its caller names, else the one in the active editor. */
 function documentOf(given: readonly unknown[]): vscode.Uri | undefined {
@@ -48,7 +55,7 @@ export class RunCommands {
             return undefined;
         }
         const complete = await this.complete(command, given);
-        if (!complete || (STARTS_A_SCRIPT.has(command) && !(await this.prepareRun(complete)))) {
+        if (!complete || (STARTS_A_SCRIPT.has(command) && !(await this.prepareRun(command, complete)))) {
             return undefined;
         }
         return (await next(command, complete)) as unknown;
@@ -85,7 +92,7 @@ export class RunCommands {
         }
     }
 
-    private async prepareRun(given: unknown[]): Promise<boolean> {
+    private async prepareRun(command: string, given: unknown[]): Promise<boolean> {
         const script = vscode.Uri.parse(String(given[0]));
         if (script.scheme !== "file") {
             void vscode.window.showInformationMessage(t("Save the script to a file first; ranksafe runs files."));
@@ -93,14 +100,24 @@ export class RunCommands {
         }
         // Every dirty buffer, not only the script: it may import the others.
         await vscode.workspace.saveAll(false);
-        const options = given[1] as { target?: unknown } | undefined;
-        const target = typeof options?.target === "string" ? options.target : this.context.workspaceState.get<string>(`target:${script.toString()}`, "local");
         return mayRun(this.context.globalState, {
             script,
-            target,
+            target: this.targetOf(command, script, given[1] as RunOptions | undefined),
             interpreter: await this.projectInterpreter(),
             environmentNames: Object.keys(runEnvironment()),
         });
+    }
+
+    /** Where the server will run it: what the caller names, else what is remembered for the script. */
+    private targetOf(command: string, script: vscode.Uri, options: RunOptions | undefined): string {
+        if (typeof options?.target === "string") {
+            return options.target;
+        }
+        const remembered = this.context.workspaceState.get<string>(`target:${script.toString()}`, "local");
+        if (command !== "ranksafe.rehearse" || SIMULATED_TARGET.test(remembered)) {
+            return remembered;
+        }
+        return `simulated:${typeof options?.gpus === "number" ? options.gpus : SIMULATED[0]}`;
     }
 
     private async askArguments(uri: string): Promise<Arguments> {
@@ -121,13 +138,19 @@ export class RunCommands {
     }
 
     private async askTarget(uri: string): Promise<Arguments> {
-        const items = TARGETS.map((target) => ({ label: target, description: t("this machine") }));
+        const other = t("Another number of simulated GPUs…");
+        const items = [
+            { label: "local", description: t("this machine") },
+            ...SIMULATED.map((count) => ({ label: `simulated:${count}`, description: t("a rehearsal on {0} simulated GPUs", count) })),
+            { label: other, description: "" },
+        ];
         const chosen = await vscode.window.showQuickPick(items, { title: t("Where to run") });
-        if (!chosen) {
+        const target = chosen?.label === other ? await askSimulated() : chosen?.label;
+        if (target === undefined) {
             return undefined;
         }
-        await this.context.workspaceState.update(`target:${uri}`, chosen.label);
-        return [uri, chosen.label];
+        await this.context.workspaceState.update(`target:${uri}`, target);
+        return [uri, target];
     }
 }
 
@@ -141,6 +164,15 @@ async function isTrusted(): Promise<boolean> {
         await vscode.commands.executeCommand("workbench.trust.manage");
     }
     return false;
+}
+
+async function askSimulated(): Promise<string | undefined> {
+    const count = await vscode.window.showInputBox({
+        title: t("Number of simulated GPUs"),
+        value: String(SIMULATED[0]),
+        validateInput: (text) => (SIMULATED_TARGET.test(`simulated:${text.trim()}`) ? undefined : t("A whole number from 1 on.")),
+    });
+    return count === undefined ? undefined : `simulated:${count.trim()}`;
 }
 
 function canSplit(text: string): boolean {

@@ -118,10 +118,11 @@ async def test_the_entry_carries_the_lenses_of_a_run(start_editor: StartEditor) 
     lenses = await editor.lenses(uri)
     at_entry = [lens for lens in lenses if lens.range.start.line == GUARD_LINE]
     commands = [lens.command.command for lens in at_entry if lens.command]
-    assert commands == ["ranksafe.run", "ranksafe.smokeRun"]
-    titles = [lens.command.title for lens in at_entry if lens.command]
-    assert "2" in titles[0]
-    assert titles[1] == "Smoke run (2 steps)"
+    assert sorted(commands) == ["ranksafe.rehearse", "ranksafe.run", "ranksafe.smokeRun"]
+    titles = {lens.command.command: lens.command.title for lens in at_entry if lens.command}
+    assert "2" in titles["ranksafe.run"]
+    assert titles["ranksafe.rehearse"] == "Rehearse on 2 GPUs"
+    assert titles["ranksafe.smokeRun"] == "Smoke run (2 steps)"
 
 
 async def test_a_finding_whose_rule_has_a_proof_can_be_proved(start_editor: StartEditor) -> None:
@@ -203,6 +204,53 @@ async def test_a_half_typed_script_that_no_rule_concerns_keeps_its_lens(
     editor = await start_editor()
     text = "import torch\n\nvalue = 1\n\nif __name__ == '__main__':\n    print(torch)\n"
     uri = editor.open("train.py", text)
-    assert [lens.range.start.line for lens in await editor.lenses(uri)] == [4, 4]
+    assert {lens.range.start.line for lens in await editor.lenses(uri)} == {4}
     editor.type(uri, 2, 0, "x = (1,\n")
-    assert [lens.range.start.line for lens in await editor.lenses(uri)] == [5, 5]
+    assert {lens.range.start.line for lens in await editor.lenses(uri)} == {5}
+
+
+async def _commands(editor: Editor, uri: str) -> list[tuple[str, str]]:
+    lenses = await editor.lenses(uri)
+    return [(lens.command.command, lens.command.title) for lens in lenses if lens.command]
+
+
+async def test_where_no_gpu_is_a_rehearsal_comes_first(start_editor: StartEditor) -> None:
+    editor = await start_editor(environment={"CUDA_VISIBLE_DEVICES": "", "PATH": "/nowhere"})
+    uri = editor.open("train.py", DEVICE_MAP)
+
+    async def first() -> str:
+        return (await _commands(editor, uri))[0][0]
+
+    for _ in range(50):
+        if await first() == "ranksafe.rehearse":
+            break
+        await asyncio.sleep(0.1)
+    assert await first() == "ranksafe.rehearse"
+
+
+async def test_where_a_gpu_is_free_a_run_comes_first(
+    start_editor: StartEditor, slow_gpus: SlowGpus
+) -> None:
+    slow_gpus.answer()
+    editor = await start_editor(environment=slow_gpus.environment)
+    uri = editor.open("train.py", DEVICE_MAP)
+    await editor.until(lambda: len(editor.lens_refreshes) >= 2)
+    commands = [command for command, _ in await _commands(editor, uri)]
+    assert commands[:2] == ["ranksafe.run", "ranksafe.rehearse"]
+
+
+async def test_a_chosen_number_of_simulated_gpus_is_on_the_lens(start_editor: StartEditor) -> None:
+    editor = await start_editor(locale="zh-cn")
+    uri = editor.open("train.py", DEVICE_MAP)
+    assert await editor.execute("ranksafe.setTarget", uri, "simulated:4") == {
+        "target": "simulated:4"
+    }
+    lenses = [lens for lens in await _commands(editor, uri) if lens[0] != "ranksafe.prove"]
+    assert lenses == [("ranksafe.rehearse", "在 4 个模拟 GPU 上预演")]
+
+
+async def test_another_target_is_on_the_run_lens(start_editor: StartEditor) -> None:
+    editor = await start_editor()
+    uri = editor.open("train.py", DEVICE_MAP)
+    await editor.execute("ranksafe.setTarget", uri, "ssh:gpu-box")
+    assert ("ranksafe.run", "Run on ssh:gpu-box") in await _commands(editor, uri)

@@ -13,12 +13,12 @@ from .conftest import DEVICE_MAP, StartEditor
 async def test_nothing_runs_until_the_workspace_is_trusted(start_editor: StartEditor) -> None:
     editor = await start_editor(options={"trusted": False})
     uri = editor.open("train.py", DEVICE_MAP)
-    for command in ("ranksafe.run", "ranksafe.smokeRun"):
+    for command in ("ranksafe.run", "ranksafe.smokeRun", "ranksafe.rehearse"):
         answer = await editor.execute(command, uri)
         assert "trusted" in answer["refused"]
     assert "trusted" in (await editor.execute("ranksafe.prove", "RS201"))["refused"]
     assert "trusted" in (await editor.execute("ranksafe.setArguments", uri, ["-x"]))["refused"]
-    assert len(editor.messages) == 4
+    assert len(editor.messages) == 5
 
     assert await editor.execute("ranksafe.trustWorkspace") == {"trusted": True}
     answer = await editor.execute("ranksafe.setArguments", uri, ["--epochs", "1"])
@@ -135,6 +135,7 @@ async def test_every_command_is_registered(start_editor: StartEditor) -> None:
         for name in (
             "run",
             "smokeRun",
+            "rehearse",
             "prove",
             "cancelRun",
             "setArguments",

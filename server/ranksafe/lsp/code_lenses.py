@@ -6,7 +6,9 @@ know, the number of free GPUs, comes into its title later.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from lsprotocol import types
@@ -18,19 +20,24 @@ from ranksafe.lsp.messages import (
     CANCEL_LENS,
     LOG_LENS,
     PROVE_LENS,
+    REHEARSE_LENS,
     RUN_LENS,
     RUN_LENS_CPU,
+    RUN_LENS_TARGET,
     RUN_LENS_UNCOUNTED,
     SMOKE_LENS,
 )
 from ranksafe.lsp.options import as_mapping
-from ranksafe.lsp.run_request import SMOKE_STEPS
+from ranksafe.lsp.run_request import SMOKE_STEPS, is_rehearsal, rehearsal_target
+from ranksafe.lsp.user_state import DEFAULT_TARGET
 from ranksafe.source.position import Position, Range
 
 if TYPE_CHECKING:
     from ranksafe.lsp.server import RanksafeServer
 
 CPU_RANKS: Final = 2
+CAN_REHEARSE: Final = sys.platform == "linux"
+"""Simulated GPUs are there for Linux; elsewhere the lens would lead to a refusal only."""
 
 
 class Lenses:
@@ -54,12 +61,24 @@ class Lenses:
             return []
         if self._server.runs.running(path) is not None:
             kinds: tuple[str, ...] = ("cancel",)
-        elif self._server.runs.last_log(path) is not None:
-            kinds = ("run", "smoke", "log")
         else:
-            kinds = ("run", "smoke")
+            kinds = (*self._starters(path), *self._log(path))
         line = entry.range.start.line
         return [self._lens(document, line, {"kind": kind, "uri": document.uri}) for kind in kinds]
+
+    def _starters(self, path: Path) -> tuple[str, ...]:
+        """The ways to start a script; a rehearsal first where there is no CUDA device to run on."""
+        target = self._server.user_state.of(path).target
+        if is_rehearsal(target):
+            return ("rehearse",)
+        if not CAN_REHEARSE:
+            return ("run", "smoke")
+        if target == DEFAULT_TARGET and self._gpus.known() == 0:
+            return ("rehearse", "run", "smoke")
+        return ("run", "rehearse", "smoke")
+
+    def _log(self, path: Path) -> tuple[str, ...]:
+        return () if self._server.runs.last_log(path) is None else ("log",)
 
     def _lens(self, document: Document, line: int, data: dict[str, Any]) -> types.CodeLens:
         start = Position(line, 0)
@@ -90,6 +109,8 @@ class Lenses:
         uri, kind = data.get("uri"), data.get("kind")
         if kind == "run":
             return self._run_command(uri)
+        if kind == "rehearse":
+            return self._rehearse_command(uri)
         if kind == "smoke":
             title = SMOKE_LENS.filled(steps=SMOKE_STEPS)
             return self._command(title.in_language, commands.SMOKE_RUN, uri)
@@ -108,7 +129,20 @@ class Lenses:
             CANCEL_LENS.in_language, commands.CANCEL_RUN, self._server.runs.running(path) or None
         )
 
+    def _rehearse_command(self, uri: Any) -> types.Command:
+        target = rehearsal_target(self._target_of(uri), {})
+        title = REHEARSE_LENS.filled(count=target.rpartition(":")[2])
+        return self._command(title.in_language, commands.REHEARSE, uri)
+
+    def _target_of(self, uri: Any) -> str:
+        path = self._server.path_of(uri)
+        return DEFAULT_TARGET if path is None else self._server.user_state.of(path).target
+
     def _run_command(self, uri: Any) -> types.Command:
+        target = self._target_of(uri)
+        if target != DEFAULT_TARGET:
+            title = RUN_LENS_TARGET.filled(target=target)
+            return self._command(title.in_language, commands.RUN, uri)
         count = self._gpus.known()
         if count is None:
             return self._command(RUN_LENS_UNCOUNTED.in_language, commands.RUN, uri)

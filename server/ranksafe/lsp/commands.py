@@ -28,6 +28,7 @@ from ranksafe.lsp.options import as_mapping
 from ranksafe.lsp.run_request import (
     Refused,
     check_target,
+    rehearsal_target,
     request_for,
     require_trust,
     script_of,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 RUN: Final = "ranksafe.run"
 SMOKE_RUN: Final = "ranksafe.smokeRun"
+REHEARSE: Final = "ranksafe.rehearse"
 PROVE: Final = "ranksafe.prove"
 CANCEL_RUN: Final = "ranksafe.cancelRun"
 SET_ARGUMENTS: Final = "ranksafe.setArguments"
@@ -63,6 +65,13 @@ class Commands:
     async def smoke_run(self, uri: str, options: object = None) -> dict[str, Any]:
         """Run a document's script for a few optimizer steps."""
         return await self._start(uri, as_mapping(options), smoke=True)
+
+    async def rehearse(self, uri: str, options: object = None) -> dict[str, Any]:
+        """Run a document's script on simulated GPUs: ``{"gpus": N}``, else as many as were chosen for it."""
+        given = as_mapping(options)
+        script = script_of(self._server, uri)
+        target = rehearsal_target(self._server.user_state.of(script).target, given)
+        return await self._start(uri, {**given, "target": target}, smoke=False)
 
     async def prove(self, code: str) -> dict[str, Any]:
         """Run the proof of a rule."""
@@ -91,6 +100,7 @@ class Commands:
         require_trust(self._server)
         script = script_of(self._server, uri)
         self._server.user_state.remember(script, target=check_target(target))
+        self._server.lenses_changed()
         return {"target": target}
 
     async def set_config_file(self, uri: str, path: str | None = None) -> dict[str, Any]:
@@ -153,6 +163,7 @@ def register(server: RanksafeServer) -> None:
     commands = Commands(server)
     handlers: dict[str, _Handler] = {
         RUN: commands.run,
+        REHEARSE: commands.rehearse,
         SMOKE_RUN: commands.smoke_run,
         PROVE: commands.prove,
         CANCEL_RUN: commands.cancel_run,
@@ -172,10 +183,13 @@ def _answering(server: RanksafeServer, name: str, handler: _Handler) -> Callable
 
     # Any, not object: pygls hands the server itself to a first parameter whose type it fits.
     async def answer(*arguments: Any) -> Any:
-        from ranksafe.runs.errors import RunNotPossible
+        from ranksafe.runs.errors import RunCancelled, RunNotPossible
 
         try:
             return await _checked(handler, arguments)
+        except RunCancelled:
+            # Who cancelled knows.
+            return {"cancelled": True}
         except Refused as refused:
             message = refused.message
         except RunNotPossible as error:

@@ -11,6 +11,8 @@ RUN_LENS_UNCOUNTED: Final = Translated("Run on GPUs", "在 GPU 上运行")
 RUN_LENS_CPU: Final = Translated(
     "Run on {count} CPU ranks (no CUDA device)", "在 {count} 个 CPU rank 上运行（无 CUDA 设备）"
 )
+RUN_LENS_TARGET: Final = Translated("Run on {target}", "在 {target} 上运行")
+REHEARSE_LENS: Final = Translated("Rehearse on {count} GPUs", "在 {count} 个模拟 GPU 上预演")
 SMOKE_LENS: Final = Translated("Smoke run ({steps} steps)", "试运行（{steps} 步）")
 PROVE_LENS: Final = Translated("Prove {code}", "验证 {code}")
 CANCEL_LENS: Final = Translated("Cancel run", "取消运行")
@@ -76,6 +78,9 @@ WRONG_ARGUMENTS: Final = Translated(
 CANNOT_RUN: Final = Translated("The run could not be started: {reason}", "无法启动运行：{reason}")
 
 RUN_TITLE: Final = Translated("Run {file}", "运行 {file}")
+REHEARSAL_TITLE: Final = Translated(
+    "Rehearse {file} on {count} simulated GPUs", "在 {count} 个模拟 GPU 上预演 {file}"
+)
 SMOKE_TITLE: Final = Translated("Smoke run of {file}", "试运行 {file}")
 PROVE_TITLE: Final = Translated("Prove {code}", "验证 {code}")
 RUN_SUCCEEDED: Final = Translated(
@@ -84,8 +89,14 @@ RUN_SUCCEEDED: Final = Translated(
 RUN_FAILED: Final = Translated("{file} failed: {reason}", "{file} 运行失败：{reason}")
 RUN_CANCELLED: Final = Translated("{file} was cancelled.", "{file} 的运行已取消。")
 RUN_LIMIT: Final = Translated(
-    "{file} met a limit of the simulation.", "{file} 遇到了模拟环境的限制。"
+    "{file} met a limit of the simulation, which says nothing about the script: {reason}",
+    "{file} 遇到了模拟环境的限制，这并不说明脚本有误：{reason}",
 )
+REHEARSAL_PASSED: Final = Translated(
+    "{file} passed the rehearsal on simulated GPUs ({seconds} s).",
+    "{file} 通过了模拟 GPU 上的预演（{seconds} 秒）。",
+)
+GO_ON: Final = Translated("Rehearse anyway", "仍然预演")
 FAILED_WITHOUT_REASON: Final = Translated("see the log", "请查看日志")
 ON_RANK: Final = Translated("on rank {rank}", "在 rank {rank} 上")
 CALLED_FROM: Final = Translated("called in {function}", "由 {function} 调用")

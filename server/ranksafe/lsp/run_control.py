@@ -9,9 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from lsprotocol import types
+
 from ranksafe.localization import Translated
 from ranksafe.lsp.messages import (
     FAILED_WITHOUT_REASON,
+    GO_ON,
+    REHEARSAL_PASSED,
+    REHEARSAL_TITLE,
     RUN_CANCELLED,
     RUN_FAILED,
     RUN_LIMIT,
@@ -21,6 +26,7 @@ from ranksafe.lsp.messages import (
 )
 from ranksafe.lsp.progress import Progress
 from ranksafe.lsp.run_findings import findings_of
+from ranksafe.lsp.run_request import is_rehearsal
 
 if TYPE_CHECKING:
     from ranksafe.lsp.server import RanksafeServer
@@ -54,7 +60,8 @@ class RunControl:
     def __init__(self, server: RanksafeServer) -> None:
         self._server = server
         self._active: dict[str, Active] = {}
-        self._starting: set[Path] = set()
+        self._starting: dict[Path, threading.Event] = {}
+        """Scripts whose run is being prepared, which takes minutes where something must be compiled; set: give up."""
         self._logs: dict[str, Path] = {}
         self._last_run_of: dict[Path, str] = {}
 
@@ -87,23 +94,31 @@ class RunControl:
         from ranksafe.runs.start import start_run
 
         loop = asyncio.get_running_loop()
-        title = SMOKE_TITLE if request.steps is not None else RUN_TITLE
-        progress = Progress(self._server, title.filled(file=request.script.name))
+        progress = Progress(self._server, _title(request))
+        stop = threading.Event()
 
         def on_event(event: RunEvent) -> None:
             loop.call_soon_threadsafe(self._show_event, progress, event)
 
-        self._starting.add(request.script)
+        def agrees(question: Translated) -> bool:
+            return asyncio.run_coroutine_threadsafe(self._ask(question), loop).result()
+
+        def work() -> RunningRun:
+            return start_run(request, on_event, should_stop=stop.is_set, agrees=agrees)
+
+        self._starting[request.script] = stop
+        progress.on_cancel(stop.set)
         try:
             await progress.begin()
-            run = await loop.run_in_executor(None, start_run, request, on_event)
+            self._server.lenses_changed()
+            run = await loop.run_in_executor(None, work)
         except BaseException:
             progress.end("")
             # Who asked meanwhile was told of a run.
             self._server.lenses_changed()
             raise
         finally:
-            self._starting.discard(request.script)
+            self._starting.pop(request.script, None)
         self._active[run.run_id] = Active(request.script, run, progress)
         self._last_run_of[request.script] = run.run_id
         progress.on_cancel(run.cancel)
@@ -112,19 +127,33 @@ class RunControl:
         return run.run_id
 
     def cancel(self, run_id: str | None) -> bool:
-        """End one run, or without an id all of them; whether there was one."""
+        """End one run, or without an id all of them, those being prepared too; whether there was one."""
         chosen = [one for key, one in self._active.items() if run_id is None or key == run_id]
         for one in chosen:
             one.run.cancel()
-        return bool(chosen)
+        starting = tuple(self._starting.values()) if run_id is None else ()
+        for stop in starting:
+            stop.set()
+        return bool(chosen or starting)
 
     def end_all(self) -> None:
         """End every run and wait for it: the server goes away."""
         active = list(self._active.values())
-        for one in active:
-            one.run.cancel()
+        self.cancel(None)
         for one in active:
             one.run.wait(_LONGEST_END_SECONDS)
+
+    async def _ask(self, question: Translated) -> bool:
+        """Put a question to the user; no, where the client cannot ask or the user turns away."""
+        language = self._server.language
+        go_on = GO_ON.in_language(language)
+        params = types.ShowMessageRequestParams(
+            type=types.MessageType.Warning,
+            message=question.in_language(language),
+            actions=[types.MessageActionItem(title=go_on)],
+        )
+        answer = await self._server.window_show_message_request_async(params)
+        return answer is not None and answer.title == go_on
 
     def _show_event(self, progress: Progress, event: RunEvent) -> None:
         if event.kind in ("status", "step", "failure"):
@@ -147,6 +176,9 @@ class RunControl:
             server.log(summary)
         else:
             server.warn(summary)
+        # What a rehearsal changed or cannot show belongs to its result, whatever that is.
+        for sentence in (*result.modified, *result.limits):
+            server.log(f"  {sentence}")
         server.lenses_changed()
 
 
@@ -168,13 +200,25 @@ def _in_thread(
     threading.Thread(target=body, daemon=True).start()
 
 
+def _title(request: RunRequest) -> Translated:
+    name = request.script.name
+    if is_rehearsal(request.target):
+        count = request.target.rpartition(":")[2]
+        return REHEARSAL_TITLE.filled(file=name, count=count)
+    return (SMOKE_TITLE if request.steps is not None else RUN_TITLE).filled(file=name)
+
+
 def _summary(script: Path, result: RunResult) -> Translated:
+    if result.outcome.value == "succeeded" and is_rehearsal(result.target):
+        return REHEARSAL_PASSED.filled(file=script.name, seconds=round(result.seconds))
     if result.outcome.value == "succeeded":
         return RUN_SUCCEEDED.filled(file=script.name, seconds=round(result.seconds))
     if result.outcome.value == "cancelled":
         return RUN_CANCELLED.filled(file=script.name)
     if result.outcome.value == "simulation-limit":
-        return RUN_LIMIT.filled(file=script.name)
+        met = result.simulation_limit
+        reason = FAILED_WITHOUT_REASON if met is None else _reason(met)
+        return RUN_LIMIT.filled(file=script.name, reason=reason)
     first = next(iter(result.failures), None)
     reason = FAILED_WITHOUT_REASON if first is None else _reason(first)
     return RUN_FAILED.filled(file=script.name, reason=reason)

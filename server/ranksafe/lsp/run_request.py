@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from ranksafe.runs.model import RunRequest
 
 SMOKE_STEPS: Final = 2
-_TARGET: Final = re.compile(r"local|simulated:\d+|(?:ssh|slurm):[A-Za-z0-9][\w.@-]*")
+REHEARSAL_GPUS: Final = 2
+"""Simulated where the user named no number: the fewest on which anything can go wrong."""
+_TARGET: Final = re.compile(r"local|simulated:[1-9]\d*|(?:ssh|slurm):[A-Za-z0-9][\w.@-]*")
 
 
 class Refused(Exception):
@@ -58,8 +60,21 @@ def check_target(name: str) -> str:
     return name
 
 
+def is_rehearsal(target: str) -> bool:
+    """Whether a target is made of simulated GPUs."""
+    return target.startswith("simulated:")
+
+
+def rehearsal_target(remembered: str, given: Mapping[str, Any]) -> str:
+    """Where a rehearsal happens: what the caller names, else what is remembered for the script, else two GPUs."""
+    count = _count(given.get("gpus"))
+    if count is None and is_rehearsal(remembered):
+        return remembered
+    return f"simulated:{count or REHEARSAL_GPUS}"
+
+
 def request_for(
-    server: RanksafeServer, uri: str, given: Mapping[str, Any], *, smoke: bool
+    server: RanksafeServer, uri: str, given: Mapping[str, Any], *, smoke: bool = False
 ) -> RunRequest:
     """What is to be started for a document. Raises Refused."""
     from ranksafe.runs.model import RunRequest
@@ -70,15 +85,16 @@ def request_for(
         raise Refused(ALREADY_RUNNING.filled(file=script.name))
     _require_saved(server, script)
     choices = server.user_state.of(script)
-    target = given.get("target")
-    gpus = _count(given.get("gpus"))
+    named = given.get("target")
+    target = check_target(named if isinstance(named, str) and named else choices.target)
+    gpus = None if is_rehearsal(target) else _count(given.get("gpus"))
     cpu_ranks = _count(given.get("cpuRanks"))
     return RunRequest(
         script=script,
-        target=check_target(target if isinstance(target, str) and target else choices.target),
+        target=target,
         gpus=cpu_ranks or gpus,
         cpu_ranks=cpu_ranks is not None or given.get("cpuRanks") is True,
-        steps=SMOKE_STEPS if smoke else None,
+        steps=SMOKE_STEPS if smoke or is_rehearsal(target) else None,
         arguments=choices.arguments,
         config_file=choices.config_file,
         interpreter=server.options.python,
