@@ -15,7 +15,9 @@ const target = values.target;
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
 function copySources() {
-    const isSource = (path) => !["__pycache__", ".mypy_cache", ".ruff_cache"].includes(basename(path)) && !path.endsWith(".pyc");
+    // What tools/prebuild_rehearsal.py compiled fits Linux on x86-64 only; elsewhere it would be weight.
+    const leftOut = ["__pycache__", ".mypy_cache", ".ruff_cache", ...(target === "linux-x64" ? [] : ["prebuilt"])];
+    const isSource = (path) => !leftOut.includes(basename(path)) && !path.endsWith(".pyc");
     for (const [from, to] of [
         ["server/ranksafe", "bundled/server/ranksafe"],
         ["rules/ranksafe_rules", "bundled/rules/ranksafe_rules"],

@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ranksafe.cli.terminal import fail
+from ranksafe.cli.terminal import fail, note
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.directory import cache_directory
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.model import RunRequest
 from ranksafe.runs.targets import target_named
+from ranksafe.runs.targets.protocol import Listener
 
-_TARGET_HELP = Translated("target to look at (default: local)", "要检查的目标（默认：local）")
+_TARGET_HELP = Translated(
+    "target to look at, local or simulated:N (default: local)",
+    "要检查的目标，local 或 simulated:N（默认：local）",
+)
 _PYTHON_HELP = Translated(
     "the Python that has torch (default: the active or .venv one)",
     "装有 torch 的 Python（默认：当前激活的环境或 .venv）",
@@ -39,7 +43,8 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         script=Path.cwd() / "script.py", target=arguments.target, interpreter=arguments.python
     )
     try:
-        found = target_named(arguments.target).probe(request)
+        listener = Listener(say=lambda text: note(text.in_language(language)))
+        found = target_named(arguments.target).probe(request, listener)
     except RunNotPossible as error:
         return fail(error.message.in_language(language), 2)
     for sentence in found:

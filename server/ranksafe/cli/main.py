@@ -53,6 +53,10 @@ COMMANDS: Final[dict[str, _Entry]] = {
             "run a script on GPUs and explain its failure", "在 GPU 上运行脚本并解释失败原因"
         ),
     ),
+    "rehearse": _Entry(
+        "rehearse",
+        Translated("run a script as if this machine had N GPUs", "假设本机有 N 个 GPU 来运行脚本"),
+    ),
     "prove": _Entry(
         "prove", Translated("run a rule's failing program", "运行一条规则的失败示例程序")
     ),

@@ -21,6 +21,10 @@ _HELP = {
         "a Python that has torch (default: the active or .venv one)",
         "装有 torch 的 Python（默认：当前激活的环境或 .venv）",
     ),
+    "rehearse": Translated(
+        "run both programs on simulated GPUs (default: only those that need more GPUs than there are)",
+        "在模拟 GPU 上运行两个程序（默认：仅限所需 GPU 多于现有 GPU 的程序）",
+    ),
     "format": Translated("how to print the report", "输出格式"),
 }
 _TITLES = {
@@ -42,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
         "--python", type=Path, metavar="PATH", help=_HELP["python"].in_language(language)
     )
     parser.add_argument(
+        "--rehearse", action="store_true", help=_HELP["rehearse"].in_language(language)
+    )
+    parser.add_argument(
         "--output-format",
         choices=["text", "json"],
         default="text",
@@ -57,7 +64,12 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     python = arguments.python or find_interpreter(Path.cwd(), os.environ) or Path(sys.executable)
     try:
         report = prove(
-            code, registry, python, lambda event: _tell(event, arguments), language=language
+            code,
+            registry,
+            python,
+            lambda event: _tell(event, arguments),
+            language=language,
+            rehearse=arguments.rehearse,
         )
     except NoProof as error:
         return fail(error.explanation.in_language(language), 2)

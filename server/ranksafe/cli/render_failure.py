@@ -15,6 +15,7 @@ _LONGEST_CHAIN = 6
 
 _ROOT = Translated("failure", "故障")
 _OTHER = Translated("follows", "连带")
+_LIMIT = Translated("simulation limit", "模拟的限制")
 _RANK = Translated("rank {rank}", "rank {rank}")
 _CALLED_FROM = Translated("called from", "调用自")
 _MEANING = Translated("meaning", "含义")
@@ -23,12 +24,20 @@ _RULE = Translated("rule", "规则")
 
 def render_failure(failure: Failure, language: Language, style: Style) -> str:
     """Several lines, without the last line end: place, message, source, explanation, call chain."""
-    return "\n".join(_lines(failure, language, style))
+    if failure.root_cause:
+        return "\n".join(_lines(failure, language, style, _ROOT, "red"))
+    return "\n".join(_lines(failure, language, style, _OTHER, "yellow"))
 
 
-def _lines(failure: Failure, language: Language, style: Style) -> Iterator[str]:
-    color = "red" if failure.root_cause else "yellow"
-    title = (_ROOT if failure.root_cause else _OTHER).in_language(language)
+def render_limit(limit: Failure, language: Language, style: Style) -> str:
+    """The same for what a simulation could not do, which is not called a failure."""
+    return "\n".join(_lines(limit, language, style, _LIMIT, "yellow"))
+
+
+def _lines(
+    failure: Failure, language: Language, style: Style, word: Translated, color: str
+) -> Iterator[str]:
+    title = word.in_language(language)
     if failure.code:
         title += f"[{failure.code}]"
     head = style.paint(color, title)

@@ -46,6 +46,8 @@ class RehearsalOptions:
     """A name of `ranksafe.rehearsal.device_models`."""
     memory_bytes: int | None = None
     """Capacity of each device; None: the model's own."""
+    host_memory_bytes: int | None = None
+    """What all processes together may hold of this machine's memory; None: a safe share of what is free."""
     shrink: Shrink = Shrink.AUTO
     isolation: Isolation = Isolation.AUTO
 

@@ -65,43 +65,79 @@ class Plan:
     """Ranks expected; None where the user's configuration or the script decides."""
     modified: tuple[Translated, ...]
     limits: tuple[Translated, ...]
+    prefix: tuple[str, ...] = ()
+    """Starts the command: what isolates it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One of several nodes, all on this machine."""
+
+    index: int
+    count: int
+    port: int
+    """Where the nodes meet."""
 
 
 def launch_command(
-    request: RunRequest, interpreter: Interpreter, ranks: int, directory: Path
+    request: RunRequest,
+    interpreter: Interpreter,
+    ranks: int,
+    directory: Path,
+    node: Node | None = None,
 ) -> tuple[tuple[str, ...], int | None]:
-    """The argument list, and the number of ranks where it is ours to decide.
+    """The argument list, and the number of ranks of all nodes where it is ours to decide.
 
-    Raises RunNotPossible when the script or the launcher it needs is missing.
+    ``ranks``: on this machine, or on each node. Raises RunNotPossible when the script or the launcher it needs is
+    missing, or the script has none and there are several nodes.
     """
     source = _read(request.script)
     script = (str(request.script.absolute()), *request.arguments)
     python = str(interpreter.path)
     if request.config_file is not None:
+        if request.launcher not in (None, Style.ACCELERATE.value):
+            raise RunNotPossible(_CONFIG_OF_ACCELERATE.filled(launcher=request.launcher))
         _require("torch", interpreter)
         _require("accelerate", interpreter)
         if not request.config_file.is_file():
             raise RunNotPossible(_NO_CONFIG.filled(path=request.config_file))
-        config = str(request.config_file.absolute())
-        return (python, "-m", "accelerate.commands.launch", "--config_file", config, *script), None
-    style = style_of(source, "accelerate" in interpreter.versions)
+        options: tuple[str, ...] = ("--config_file", str(request.config_file.absolute()))
+        options += _accelerate_node(node) if node else ()
+        return (python, "-m", "accelerate.commands.launch", *options, *script), None
+    if request.launcher is not None:
+        style = Style(request.launcher)
+    else:
+        style = style_of(source, "accelerate" in interpreter.versions)
     if style is Style.PYTHON:
+        if node is not None:
+            raise RunNotPossible(_NODES_NEED_LAUNCHER)
         return (python, "-u", *script), None
     _require("torch", interpreter)
+    everywhere = ranks * (node.count if node else 1)
     if style is Style.TORCHRUN:
-        return (python, "-m", "torch.distributed.run", *_torchrun_options(ranks), *script), ranks
-    options = _accelerate_options(ranks, directory, request.environment)
-    return (python, "-m", "accelerate.commands.launch", *options, *script), ranks
+        options = (f"--nproc_per_node={ranks}", *_torchrun_node(node or Node(0, 1, free_port())))
+        return (python, "-m", "torch.distributed.run", *options, *script), everywhere
+    _require("accelerate", interpreter)
+    options = _accelerate_options(everywhere, directory, request.environment)
+    options += _accelerate_node(node or Node(0, 1, free_port()))
+    return (python, "-m", "accelerate.commands.launch", *options, *script), everywhere
 
 
-def _torchrun_options(ranks: int) -> tuple[str, ...]:
+def _torchrun_node(node: Node) -> tuple[str, ...]:
     """Static rendezvous on the loopback address: c10d's asks for the host's name, which may not resolve."""
     return (
-        "--nnodes=1",
-        f"--nproc_per_node={ranks}",
+        f"--nnodes={node.count}",
+        f"--node_rank={node.index}",
         "--master_addr=127.0.0.1",
-        f"--master_port={free_port()}",
+        f"--master_port={node.port}",
     )
+
+
+def _accelerate_node(node: Node) -> tuple[str, ...]:
+    options = ("--num_machines", str(node.count), "--main_process_port", str(node.port))
+    if node.count == 1:
+        return options
+    return (*options, "--machine_rank", str(node.index), "--main_process_ip", "127.0.0.1")
 
 
 def _accelerate_options(
@@ -113,9 +149,8 @@ def _accelerate_options(
         options += ["--config_file", str(_own_config(ranks, directory))]
     if ranks > 1:
         options.append("--multi_gpu")
-    options += ["--num_machines", "1", "--num_processes", str(ranks)]
+    options += ["--num_processes", str(ranks)]
     options += ["--mixed_precision", "no", "--dynamo_backend", "no"]
-    options += ["--main_process_port", str(free_port())]
     return tuple(options)
 
 
@@ -167,6 +202,14 @@ _NO_SCRIPT = Translated(
 _NO_CONFIG = Translated(
     en="The accelerate configuration {path} does not exist.",
     zh_cn="accelerate 配置文件 {path} 不存在。",
+)
+_CONFIG_OF_ACCELERATE = Translated(
+    en="An accelerate configuration can only be used with the launcher accelerate, not {launcher}.",
+    zh_cn="accelerate 配置文件只能与启动器 accelerate 一起使用，而不是 {launcher}。",
+)
+_NODES_NEED_LAUNCHER = Translated(
+    en="Several nodes need a launcher (accelerate or torchrun): plain python knows nothing of the other nodes.",
+    zh_cn="多个节点需要启动器（accelerate 或 torchrun）：普通的 python 不知道其他节点。",
 )
 _MISSING = Translated(
     en="{name} is not installed for {path}. Install it there (python -m pip install {name}), "

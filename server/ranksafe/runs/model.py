@@ -134,3 +134,6 @@ class RunResult:
     log: Path | None
     """All ranks' output, time-ordered, each line marked with its rank."""
     run_directory: Path | None
+    simulation_limit: Failure | None = None
+    """With the outcome SIMULATION_LIMIT: what the simulation could not do, and where. No fault of the user's, and
+    never among `failures`."""

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranksafe.localization import Language, Translated
+from ranksafe.rehearsal.settings import RehearsalOptions
+from ranksafe.runs.errors import RunCancelled, RunNotPossible
 from ranksafe.runs.model import RunEvent
 from ranksafe.runs.proofs.environment import OverlayError, overlay_for
 from ranksafe.runs.proofs.evidence import Execution, ObservedException
 from ranksafe.runs.proofs.execution import cuda_device_count, execute
 from ranksafe.runs.proofs.header import ProofHeader, ProofHeaderError, RunsOn, read_header
-from ranksafe.runs.proofs.judgement import CANCELLED, ProofOutcome, judge
+from ranksafe.runs.proofs.judgement import CANCELLED, ProofOutcome, judge, way_of
+from ranksafe.runs.simulated_devices import make_devices
 
 __all__ = ["NoProof", "ProgramReport", "ProofOutcome", "ProofReport", "prove", "run_program"]
 
@@ -44,6 +48,8 @@ class ProgramReport:
     execution: Execution | None
     exception: ObservedException | None
     """The declared exception where it was seen, else the first one."""
+    simulated: bool = False
+    """Whether it ran, or was to run, on simulated GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +108,13 @@ def prove(
     on_event: Callable[[RunEvent], None] = lambda _event: None,
     *,
     language: Language = "en",
+    rehearse: bool = False,
     should_stop: Callable[[], bool] = lambda: False,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> ProofReport:
     """Run the proof of rule ``code`` under ``interpreter`` (a Python that has torch).
+
+    Programs that need more CUDA devices than there are run on simulated ones, with ``rehearse`` all do.
 
     Blocks until both programs have ended; ``should_stop`` is asked about ten times a second and ends them.
     ``timeout_seconds`` holds for each program. Raises NoProof when there is nothing to run.
@@ -121,6 +130,7 @@ def prove(
             program,
             interpreter,
             lambda text: on_event(RunEvent("status", text.in_language(language))),
+            rehearse=rehearse,
             should_stop=should_stop,
             timeout_seconds=timeout_seconds,
         )
@@ -135,56 +145,89 @@ def run_program(
     interpreter: Path,
     on_progress: Callable[[Translated], None] = lambda _text: None,
     *,
+    rehearse: bool = False,
     should_stop: Callable[[], bool] = lambda: False,
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
 ) -> ProgramReport:
-    """Run one proof program and compare it with its header. Never raises for what the program does."""
+    """Run one proof program and compare it with its header. Never raises for what the program does.
+
+    A program that needs more CUDA devices than there are runs on simulated ones; with ``rehearse``, every program
+    does, whatever its header runs on otherwise.
+    """
     try:
         header = read_header(program)
     except ProofHeaderError as error:
-        return _report(program, None, ProofOutcome.NOT_PROVED, error.explanation)
+        return ProgramReport(program, None, ProofOutcome.NOT_PROVED, error.explanation, None, None)
+    simulated = rehearse or _lacks_devices(header)
+
+    def report(
+        outcome: ProofOutcome,
+        explanation: Translated,
+        execution: Execution | None = None,
+        exception: ObservedException | None = None,
+    ) -> ProgramReport:
+        return ProgramReport(program, header, outcome, explanation, execution, exception, simulated)
+
     if should_stop():
-        return _report(program, header, ProofOutcome.CANCELLED, CANCELLED)
-    lacking = _lacking_devices(header)
-    if lacking is not None:
-        return _report(program, header, ProofOutcome.NOT_RUN, lacking)
+        return report(ProofOutcome.CANCELLED, CANCELLED)
     try:
-        overlay = overlay_for(
-            header.requires or _DEFAULT_REQUIREMENTS.get(header.runs_on, ()),
-            interpreter,
-            on_progress,
+        execution = _execute(
+            program, header, interpreter, on_progress, simulated, should_stop, timeout_seconds
         )
-        on_progress(
-            Translated("running {program} ({way})", "正在运行 {program}（{way}）").filled(
-                program=program.name, way=header.runs_on.value
-            )
-        )
-
-        def attempt() -> Execution:
-            return execute(
-                program,
-                header,
-                interpreter,
-                overlay,
-                timeout_seconds=timeout_seconds,
-                should_stop=should_stop,
-            )
-
-        execution = attempt()
-        if _died_without_a_word(header, execution):
-            on_progress(
-                Translated("a rank died without a word; once more", "某个 rank 无声退出，重试一次")
-            )
-            execution = attempt()
+    except RunCancelled:
+        return report(ProofOutcome.CANCELLED, CANCELLED)
+    except RunNotPossible as error:
+        return report(ProofOutcome.NOT_RUN, error.message)
     except OverlayError as error:
-        return _report(program, header, ProofOutcome.NOT_RUN, error.explanation)
+        return report(ProofOutcome.NOT_RUN, error.explanation)
     except OSError as error:
         reason = Translated("it could not be started: {error}", "无法启动：{error}")
-        return _report(program, header, ProofOutcome.NOT_RUN, reason.filled(error=error))
-    judgement = judge(header, execution)
-    return _report(
-        program, header, judgement.outcome, judgement.explanation, execution, judgement.exception
+        return report(ProofOutcome.NOT_RUN, reason.filled(error=error))
+    judgement = judge(header, execution, simulated=simulated)
+    return report(judgement.outcome, judgement.explanation, execution, judgement.exception)
+
+
+def _execute(
+    program: Path,
+    header: ProofHeader,
+    interpreter: Path,
+    on_progress: Callable[[Translated], None],
+    simulated: bool,
+    should_stop: Callable[[], bool],
+    timeout_seconds: float,
+) -> Execution:
+    overlay = overlay_for(
+        header.requires or _DEFAULT_REQUIREMENTS.get(header.runs_on, ()), interpreter, on_progress
     )
+    devices = None
+    if simulated:
+        devices = make_devices(
+            interpreter, os.environ, RehearsalOptions(), on_progress, should_stop
+        )
+    on_progress(
+        Translated("running {program} ({way})", "正在运行 {program}（{way}）").filled(
+            program=program.name, way=way_of(header, simulated=simulated)
+        )
+    )
+
+    def attempt() -> Execution:
+        return execute(
+            program,
+            header,
+            interpreter,
+            overlay,
+            devices=devices,
+            timeout_seconds=timeout_seconds,
+            should_stop=should_stop,
+        )
+
+    execution = attempt()
+    if _died_without_a_word(header, execution):
+        on_progress(
+            Translated("a rank died without a word; once more", "某个 rank 无声退出，重试一次")
+        )
+        execution = attempt()
+    return execution
 
 
 def _died_without_a_word(header: ProofHeader, execution: Execution) -> bool:
@@ -193,27 +236,8 @@ def _died_without_a_word(header: ProofHeader, execution: Execution) -> bool:
     return header.runs_on is RunsOn.CPU_RANKS and failed and not execution.exceptions
 
 
-def _report(
-    program: Path,
-    header: ProofHeader | None,
-    outcome: ProofOutcome,
-    explanation: Translated,
-    execution: Execution | None = None,
-    exception: ObservedException | None = None,
-) -> ProgramReport:
-    return ProgramReport(program, header, outcome, explanation, execution, exception)
-
-
-def _lacking_devices(header: ProofHeader) -> Translated | None:
-    if header.runs_on is not RunsOn.CUDA:
-        return None
-    present = cuda_device_count()
-    if present >= header.ranks:
-        return None
-    return Translated(
-        "needs {needed} CUDA devices, this machine has {present}",
-        "需要 {needed} 个 CUDA 设备，本机只有 {present} 个",
-    ).filled(needed=header.ranks, present=present)
+def _lacks_devices(header: ProofHeader) -> bool:
+    return header.runs_on is RunsOn.CUDA and cuda_device_count() < header.ranks
 
 
 def _program_json(report: ProgramReport, language: Language) -> dict[str, Any]:
@@ -222,6 +246,7 @@ def _program_json(report: ProgramReport, language: Language) -> dict[str, Any]:
     return {
         "program": str(report.program),
         "runs_on": report.header.runs_on.value if report.header else None,
+        "simulated": report.simulated,
         "outcome": report.outcome.value,
         "explanation": report.explanation.in_language(language),
         "command": list(execution.command) if execution else [],

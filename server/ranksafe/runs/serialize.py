@@ -25,6 +25,11 @@ def to_json(result: RunResult, language: Language = "en") -> dict[str, Any]:
             for rank in result.ranks
         ],
         "failures": [failure_json(failure, language) for failure in result.failures],
+        "simulation_limit": (
+            None
+            if result.simulation_limit is None
+            else failure_json(result.simulation_limit, language)
+        ),
         "seconds": round(result.seconds, 3),
         "log": None if result.log is None else str(result.log),
     }

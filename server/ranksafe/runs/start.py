@@ -10,16 +10,19 @@ from pathlib import Path
 
 from ranksafe.localization import Translated
 from ranksafe.runs.directory import new_run_directory, release
-from ranksafe.runs.errors import RunNotPossible
+from ranksafe.runs.errors import RunCancelled, RunNotPossible
 from ranksafe.runs.explain import explain
+from ranksafe.runs.explain.comparisons import compare_ranks
 from ranksafe.runs.explain.evidence import Evidence, load_evidence, parse_entry
 from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.rehearsed import Verdict, judged, load_rehearsal
+from ranksafe.runs.explain.silent import with_silent_failures
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.log import CombinedLog
 from ranksafe.runs.model import Failure, Outcome, RankReport, RunEvent, RunRequest, RunResult
 from ranksafe.runs.predicted import with_predicted_rule
 from ranksafe.runs.targets import target_named
-from ranksafe.runs.targets.protocol import Output, Process
+from ranksafe.runs.targets.protocol import Listener, Output, Process
 
 _POLL_SECONDS = 0.03
 
@@ -41,7 +44,7 @@ class Run:
         self._started = time.monotonic()
         self._timed_out = False
         self._result: RunResult | None = None
-        self._listener_error: Exception | None = None
+        self._error: Exception | None = None
         self._thread = threading.Thread(target=self._watch, name=f"run {self.run_id}", daemon=True)
         self._thread.start()
 
@@ -52,11 +55,12 @@ class Run:
     def wait(self, timeout: float | None = None) -> RunResult | None:
         """The result, or None when the run still goes on after ``timeout`` seconds.
 
-        Raises what ``on_event`` raised, if it did (a closed pipe, say); the run was then cancelled.
+        Raises what ``on_event`` raised, if it did (a closed pipe, say); the run was then cancelled. A fault of ours in
+        explaining the run comes out here, too.
         """
         self._thread.join(timeout)
-        if self._listener_error is not None and not self._thread.is_alive():
-            raise self._listener_error
+        if self._error is not None and not self._thread.is_alive():
+            raise self._error
         return self._result
 
     def _watch(self) -> None:
@@ -78,7 +82,10 @@ class Run:
             if not over:
                 time.sleep(_POLL_SECONDS)
         log.close()
-        self._result = self._finish()
+        try:
+            self._result = self._finish()
+        except Exception as error:
+            self._error = self._error or error
 
     def _finish(self) -> RunResult:
         directory = self._process.collect()
@@ -89,11 +96,21 @@ class Run:
         user_code = UserCode(roots, self._plan.working_directory)
         failures, ranks = explain(evidence, user_code, language)
         failures = [with_predicted_rule(failure, self._plan.ranks) for failure in failures]
-        outcome = self._outcome(evidence.status, evidence.returncode, failures)
-        for failure in (each for each in failures if each.root_cause):
+        if evidence.status != "cancelled":
+            compare_ranks(directory, evidence)
+            failures = with_silent_failures(failures, evidence, user_code, language)
+        verdict = self._judge(directory, evidence, failures)
+        for failure in (each for each in verdict.failures if each.root_cause):
             self._emit("failure", failure.message, failure.rank)
-        limits = [*self._plan.limits, *self._missed(evidence, outcome)]
-        return self._as_result(outcome, failures, ranks, limits)
+        missed = self._missed(evidence, verdict.outcome)
+        return self._as_result(verdict, ranks, [*self._plan.limits, *verdict.limits, *missed])
+
+    def _judge(self, directory: Path, evidence: Evidence, failures: list[Failure]) -> Verdict:
+        outcome = self._outcome(evidence.status, evidence.returncode, failures)
+        rehearsal = load_rehearsal(directory)
+        if rehearsal is None:
+            return Verdict(outcome, failures)
+        return judged(rehearsal, evidence, outcome, failures, self._request.language)
 
     def _missed(self, evidence: Evidence, outcome: Outcome) -> list[Translated]:
         """A smoke run of a script whose steps are not torch's optimizer steps is an ordinary run."""
@@ -109,24 +126,25 @@ class Run:
 
     def _as_result(
         self,
-        outcome: Outcome,
-        failures: Sequence[Failure],
+        verdict: Verdict,
         ranks: Sequence[RankReport],
         limits: Sequence[Translated],
     ) -> RunResult:
         language = self._request.language
+        modified = (*self._plan.modified, *verdict.modified)
         return RunResult(
             run_id=self.run_id,
-            outcome=outcome,
+            outcome=verdict.outcome,
             target=self._request.target,
             command=self._plan.command,
-            modified=tuple(text.in_language(language) for text in self._plan.modified),
+            modified=tuple(text.in_language(language) for text in modified),
             limits=tuple(text.in_language(language) for text in limits),
             ranks=tuple(ranks),
-            failures=tuple(failures),
+            failures=tuple(verdict.failures),
             seconds=time.monotonic() - self._started,
             log=self._directory / "log.txt",
             run_directory=self._directory,
+            simulation_limit=verdict.simulation_limit,
         )
 
     def _outcome(self, status: str, returncode: int | None, failures: Sequence[Failure]) -> Outcome:
@@ -159,25 +177,41 @@ class Run:
         self._emit("status", text)
 
     def _emit(self, kind: str, text: str, rank: int | None = None, stream: str = "stdout") -> None:
-        if self._listener_error is not None:
+        if self._error is not None:
             return
         seconds = time.monotonic() - self._started
         try:
             self._on_event(RunEvent(kind, text, rank, stream, seconds))
         except Exception as error:
-            self._listener_error = error
+            self._error = error
             self._process.cancel()
 
 
-def start_run(request: RunRequest, on_event: OnEvent) -> Run:
-    """Start ``request``; returns once its processes are started (looking at the interpreter takes up to a second).
+def start_run(
+    request: RunRequest,
+    on_event: OnEvent,
+    *,
+    should_stop: Callable[[], bool] = lambda: False,
+    agrees: Callable[[Translated], bool] | None = None,
+) -> Run:
+    """Start ``request``; returns once its processes are started: after a second, or, where something has to be
+    compiled for the first rehearsal, minutes.
 
-    ``on_event`` is called on a worker thread. Raises RunNotPossible when nothing can be started.
+    ``on_event`` hears of the preparation on this thread, of the run on a worker thread. ``should_stop`` is asked
+    while the run is being prepared; later, `Run.cancel` ends it. ``agrees`` puts a question to the user (a rehearsal
+    that cannot be kept away from the user's files); without it such a run does not start. Raises RunNotPossible when
+    nothing can be started, and its kind RunCancelled when ``should_stop`` or ``agrees`` said so.
     """
     target = target_named(request.target)
     directory = new_run_directory()
+
+    def say(text: Translated) -> None:
+        on_event(RunEvent("status", text.in_language(request.language)))
+
     try:
-        plan = target.prepare(request, directory)
+        plan = target.prepare(request, directory, Listener(say, should_stop, agrees))
+        if should_stop():
+            raise RunCancelled
         process = target.start(plan, directory)
     except BaseException as error:
         target.release()

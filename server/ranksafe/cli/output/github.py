@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ranksafe.checker.finding import Finding, Level
@@ -32,9 +32,14 @@ def _command(path: Path, finding: Finding, language: Language) -> str:
         "endLine": end.line + 1,
         "endColumn": end.column + 1,
     }
-    listed = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
     text = f"{finding.code} {finding.message.in_language(language)}"
-    return f"::{_WORDS[finding.level]} {listed}::{_message(text)}\n"
+    return command(_WORDS[finding.level], properties, text)
+
+
+def command(level: str, properties: Mapping[str, object], text: str) -> str:
+    """One line for the runner. ``level``: ``error``, ``warning`` or ``notice``; lines and columns count from 1."""
+    listed = ",".join(f"{name}={_property(str(value))}" for name, value in properties.items())
+    return f"::{level} {listed}::{_message(text)}\n"
 
 
 def _message(text: str) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ranksafe.localization import Translated
 from ranksafe.runs.model import Frame
 
 _TAIL_BYTES = 200_000
@@ -44,6 +45,17 @@ class Raised:
                 yield from origin.chain()
 
 
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """What a detector saw go wrong without an error."""
+
+    kind: str
+    code: str | None
+    """The rule it proves, if any."""
+    message: Translated
+    frames: tuple[Frame, ...]
+
+
 @dataclass(slots=True)
 class RankEvidence:
     """All that is known of one rank."""
@@ -76,6 +88,7 @@ class RankEvidence:
     """Ended by a smoke run's limit."""
     group_size: int | None = None
     """World size of the largest process group seen; None: none was initialised."""
+    suspicions: list[Suspicion] = field(default_factory=list)
     errors: str = ""
     """The end of its standard error."""
 
@@ -126,7 +139,7 @@ def _load_rank(path: Path) -> RankEvidence | None:
         if event.get("group") is not None:
             rank.group_size = event["group"]
     beat = parse_entry(_tail(path.with_suffix(".beat")))
-    rank.beat = _frames(beat.get("frames"))
+    rank.beat = frames_from(beat.get("frames"))
     rank.beat_at = beat.get("time")
     rank.group_size = rank.group_size or beat.get("group")
     rank.fatal = _fatal_frames(_tail(path.with_suffix(".fatal")))
@@ -149,14 +162,14 @@ def _exception(rank: RankEvidence, event: Mapping[str, Any]) -> None:
 
 def _os_exit(rank: RankEvidence, event: Mapping[str, Any]) -> None:
     rank.os_exit, rank.ended_at = event["status"], event["time"]
-    rank.exit_frames = _frames(event["frames"])
+    rank.exit_frames = frames_from(event["frames"])
 
 
 def _exit(rank: RankEvidence, event: Mapping[str, Any]) -> None:
     rank.ended, rank.ended_at = True, event["time"]
     asked = event.get("asked")
     if asked:
-        rank.asked_exit, rank.exit_frames = asked["status"], _frames(asked["frames"])
+        rank.asked_exit, rank.exit_frames = asked["status"], frames_from(asked["frames"])
 
 
 def _step(rank: RankEvidence, event: Mapping[str, Any]) -> None:
@@ -167,11 +180,32 @@ def _stopped(rank: RankEvidence, event: Mapping[str, Any]) -> None:
     rank.stopped, rank.steps = True, max(rank.steps, event["steps"])
 
 
+def _silent_failure(rank: RankEvidence, event: Mapping[str, Any]) -> None:
+    code = event.get("code")
+    rank.suspicions.append(
+        Suspicion(
+            kind=str(event["kind"]),
+            code=None if code is None else str(code),
+            message=translated_from(event.get("message")),
+            frames=frames_from(event.get("frames")),
+        )
+    )
+
+
+def translated_from(data: Any) -> Translated:
+    """A sentence that a journal holds in both languages; a plain string counts for both."""
+    if isinstance(data, Mapping):
+        english = str(data.get("en", ""))
+        return Translated(english, str(data.get("zh_cn", english)))
+    return Translated(str(data), str(data))
+
+
 _READERS = {
     "start": _start,
     "exception": _exception,
     "os-exit": _os_exit,
     "exit": _exit,
+    "silent-failure": _silent_failure,
     "step": _step,
     "stopped": _stopped,
 }
@@ -183,7 +217,7 @@ def raised_from(data: Mapping[str, Any], where: str | None = None) -> Raised:
     return Raised(
         type=str(data.get("type", "Exception")),
         message=str(data.get("message", "")),
-        frames=_frames(data.get("frames")),
+        frames=frames_from(data.get("frames")),
         notes=tuple(str(note) for note in data.get("notes", ())),
         cause=raised_from(cause) if cause else None,
         context=raised_from(context) if context else None,
@@ -192,7 +226,8 @@ def raised_from(data: Mapping[str, Any], where: str | None = None) -> Raised:
     )
 
 
-def _frames(data: Any) -> tuple[Frame, ...]:
+def frames_from(data: Any) -> tuple[Frame, ...]:
+    """Frames from the agent's JSON, outermost first."""
     return tuple(
         Frame(
             filename=str(entry["file"]),

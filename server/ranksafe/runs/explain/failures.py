@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ranksafe.localization import Language, Translated
-from ranksafe.runs.explain import words
+from ranksafe.runs.explain import limits, words
 from ranksafe.runs.explain.deaths import Death, Ending, innermost, known_failure, signal_name
 from ranksafe.runs.explain.evidence import Evidence, Raised
 from ranksafe.runs.explain.locate import UserCode
@@ -74,6 +74,9 @@ def failure_of(death: Death, deaths: Sequence[Death], language: Language) -> Fai
 
 def raised_failure(raised: Raised, rank: int | None, language: Language) -> Failure:
     """The failure an exception tells of. The place is where the trouble began: its explicit cause, if it has one."""
+    limit = limits.limit_behind(raised)
+    if limit is not None:
+        return _limit(raised, limit, rank)
     origin = blamed(raised)
     known = known_failure(raised)
     kind = known[0].kind if known else "exception"
@@ -91,6 +94,25 @@ def raised_failure(raised: Raised, rank: int | None, language: Language) -> Fail
             end_column=None,
             frames=_call_chain(raised, origin),
             explanation=explanation,
+        )
+    )
+
+
+def _limit(raised: Raised, limit: Raised, rank: int | None) -> Failure:
+    """Not the script's failure: `rehearsed` takes it from here."""
+    return _located(
+        Failure(
+            kind=limits.KIND,
+            code=None,
+            rank=rank,
+            message=_short(limits.limit_text(limit.message)),
+            filename=None,
+            line=None,
+            column=None,
+            end_line=None,
+            end_column=None,
+            frames=_call_chain(raised, limit),
+            explanation=limits.EXPLANATION,
         )
     )
 
@@ -171,7 +193,7 @@ def _silent(death: Death, language: Language) -> Failure:
     if known is not None and not known[0].secondary:
         kind, explanation = known[0].kind, known[1]
     if not exact and frames:
-        explanation = _both(explanation, words.APPROXIMATE)
+        explanation = words.both(explanation, words.APPROXIMATE)
     return _located(
         Failure(
             kind=kind,
@@ -232,7 +254,3 @@ def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "rror" in line]
     return (errors or lines or [""])[-1].strip()[:500]
-
-
-def _both(one: Translated, other: Translated) -> Translated:
-    return Translated(f"{one.en} {other.en}", one.zh_cn + other.zh_cn)

@@ -18,8 +18,8 @@ def hang_failures(ranks: Sequence[RankEvidence], language: Language) -> list[Fai
 
     Where every rank waits, or none does, nobody is singled out.
     """
-    going = [rank for rank in ranks if rank.beat and not rank.ended]
-    waiting = {rank.rank for rank in going if _waits(rank.beat)}
+    going = _going(ranks)
+    waiting = waiting_ranks(ranks)
     everyone_alike = len(waiting) in (0, len(going))
     failures = [
         _failure(rank, rank.rank in waiting, everyone_alike or rank.rank not in waiting, language)
@@ -28,6 +28,15 @@ def hang_failures(ranks: Sequence[RankEvidence], language: Language) -> list[Fai
     if not failures:
         return [without_place(KIND, _NOTHING_SEEN, _EXPLANATION, language)]
     return sorted(failures, key=lambda failure: not failure.root_cause)
+
+
+def waiting_ranks(ranks: Sequence[RankEvidence]) -> set[int]:
+    """The ranks that were last seen in a collective, waiting for others."""
+    return {rank.rank for rank in _going(ranks) if _waits(rank.beat)}
+
+
+def _going(ranks: Sequence[RankEvidence]) -> list[RankEvidence]:
+    return [rank for rank in ranks if rank.beat and not rank.ended]
 
 
 def _waits(frames: Sequence[Frame]) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ranksafe.runs.model import Frame
 
+_OUR_PACKAGES = frozenset({"ranksafe_agent", "ranksafe_rehearsal"})
 _LIBRARY_PARTS = frozenset({"site-packages", "dist-packages", "node_modules"})
 
 
@@ -52,8 +53,8 @@ class UserCode:
         return os.path.normpath(Path(self._working_directory, filename))
 
     def marked(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
-        """The frames with absolute names, their source lines, and the user's ones marked."""
-        return tuple(self._mark(frame) for frame in frames)
+        """The frames with absolute names, their source lines, and the user's ones marked; ours are left out."""
+        return tuple(self._mark(frame) for frame in frames if not _is_ours(frame.filename))
 
     def _mark(self, frame: Frame) -> Frame:
         name = self.absolute(frame.filename)
@@ -67,6 +68,11 @@ class UserCode:
 def innermost_user_frame(frames: Sequence[Frame]) -> Frame | None:
     """The last of the marked frames that is the user's own."""
     return next((frame for frame in reversed(frames) if frame.in_user_code), None)
+
+
+def _is_ours(filename: str) -> bool:
+    """Whether the code rode along in the user's process: the agent, or what simulates the devices."""
+    return not _OUR_PACKAGES.isdisjoint(Path(filename).parts)
 
 
 def _is_standard_library(parts: Sequence[str]) -> bool:

@@ -76,6 +76,11 @@ _UNCONNECTED = Translated(
 )
 
 
+def both(one: Translated, other: Translated) -> Translated:
+    """Two sentences, one after the other."""
+    return Translated(f"{one.en} {other.en}", one.zh_cn + other.zh_cn)
+
+
 def exited(status: int, how: str) -> Translated:
     """The message for a rank that ended itself; ``how``: the call, or "" where it is not known."""
     suffix = f" ({how})" if how else ""

@@ -14,8 +14,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from ranksafe.rehearsal.settings import RehearsalOptions, Shrink
 from ranksafe.runs.proofs.evidence import Execution, read_exceptions
 from ranksafe.runs.proofs.header import Launch, ProofHeader, RunsOn
+from ranksafe.runs.simulated_devices import (
+    SimulatedDevices,
+    give_devices,
+    put_first,
+    settings_for,
+)
 
 _INJECTED = Path(__file__).parent / "injected"
 _POLL_SECONDS = 0.1
@@ -46,10 +53,14 @@ def execute(
     interpreter: Path,
     overlay: Path | None,
     *,
+    devices: SimulatedDevices | None = None,
     timeout_seconds: float,
     should_stop: Callable[[], bool],
 ) -> Execution:
-    """Run ``program`` to its end in a scratch folder. Raises OSError when it cannot be started."""
+    """Run ``program`` to its end in a scratch folder; with ``devices``, on that kind of simulated GPUs.
+
+    Raises OSError when it cannot be started.
+    """
     started = time.monotonic()
     # Not resolved: a virtual environment's python is a link, and its target knows nothing of the environment.
     command = _command(program.absolute(), header, interpreter.absolute())
@@ -59,7 +70,7 @@ def execute(
             process = subprocess.Popen(
                 command,
                 cwd=_made(scratch / "work"),
-                env=_environment(header, scratch, overlay),
+                env=_environment(program, header, scratch, overlay, devices),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -106,16 +117,21 @@ def _free_port() -> int:
         return port
 
 
-def _environment(header: ProofHeader, scratch: Path, overlay: Path | None) -> dict[str, str]:
+def _environment(
+    program: Path,
+    header: ProofHeader,
+    scratch: Path,
+    overlay: Path | None,
+    devices: SimulatedDevices | None,
+) -> dict[str, str]:
     environment = {
         name: value
         for name, value in os.environ.items()
         if name not in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
     }
-    paths = [_INJECTED, *([overlay] if overlay else [])]
-    inherited = environment.get("PYTHONPATH")
+    if overlay is not None:
+        put_first(environment, "PYTHONPATH", overlay)
     environment |= {
-        "PYTHONPATH": os.pathsep.join([*map(str, paths), *([inherited] if inherited else [])]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "RANKSAFE_PROOF_EVIDENCE": str(_made(scratch / "evidence")),
         # A user's accelerate configuration and model cache must not decide what a proof shows.
@@ -126,6 +142,36 @@ def _environment(header: ProofHeader, scratch: Path, overlay: Path | None) -> di
     }
     if _launched(header):
         environment["RANKSAFE_PROOF_LAUNCHED"] = "1"
+    if devices is not None:
+        _simulate(devices, environment, program, header, scratch)
+    else:
+        _substitute(environment, header)
+    put_first(environment, "PYTHONPATH", _INJECTED)
+    return environment
+
+
+def _simulate(
+    devices: SimulatedDevices,
+    environment: dict[str, str],
+    program: Path,
+    header: ProofHeader,
+    scratch: Path,
+) -> None:
+    settings = settings_for(
+        devices,
+        RehearsalOptions(shrink=Shrink.OFF),
+        per_node=header.ranks,
+        script=program,
+        directory=_made(scratch / "rehearsal"),
+        steps=None,
+        offline=True,
+    )
+    file = settings.write(scratch / "rehearsal")
+    give_devices(environment, file, header.ranks if _launched(header) else 1)
+
+
+def _substitute(environment: dict[str, str], header: ProofHeader) -> None:
+    """What stands for GPUs in the way the header names."""
     if header.runs_on is not RunsOn.CUDA:
         environment["CUDA_VISIBLE_DEVICES"] = ""
     if header.runs_on is RunsOn.CPU_RANKS:
@@ -137,7 +183,6 @@ def _environment(header: ProofHeader, scratch: Path, overlay: Path | None) -> di
     elif header.runs_on is RunsOn.JAX_HOST:
         environment["JAX_PLATFORMS"] = "cpu"
         environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={header.ranks}"
-    return environment
 
 
 def _made(folder: Path) -> Path:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ranksafe.localization import Translated
+from ranksafe.runs.explain.limits import kind_of_text, limit_text
 from ranksafe.runs.proofs.evidence import Execution, ObservedException
 from ranksafe.runs.proofs.header import ExpectedException, ExpectedOutput, ProofHeader, RunsOn
 
@@ -50,9 +51,15 @@ _WAYS = {
     RunsOn.CUDA: Translated("{ranks} CUDA devices", "{ranks} 个 CUDA 设备"),
 }
 
+_SIMULATED = Translated("{ranks} simulated GPUs", "{ranks} 个模拟 GPU")
+_LIMIT = Translated("simulation limit: {text}", "模拟的限制：{text}")
 
-def judge(header: ProofHeader, execution: Execution) -> Judgement:
-    """What an execution shows of the program's claim."""
+
+def judge(header: ProofHeader, execution: Execution, *, simulated: bool = False) -> Judgement:
+    """What an execution shows of the program's claim; ``simulated``: it ran on simulated GPUs.
+
+    What these cannot do says nothing about the claim.
+    """
     if execution.exit_status is None and not execution.timed_out:
         return Judgement(ProofOutcome.CANCELLED, CANCELLED, None)
     declared = header.expectations[0]
@@ -65,13 +72,29 @@ def judge(header: ProofHeader, execution: Execution) -> Judgement:
         exception, difference = _compare_exceptions(declared, header, execution)
     else:
         difference = _compare_success(header, execution)
+    if difference is not None and simulated:
+        limit = next(filter(_is_limit, execution.exceptions), None)
+        if limit is not None:
+            reason = _LIMIT.filled(text=limit_text(limit.message).split("\n")[0])
+            return Judgement(ProofOutcome.NOT_RUN, reason, limit)
     outcome = ProofOutcome.PROVED if difference is None else ProofOutcome.NOT_PROVED
-    explanation = difference or _as_declared(header, exception)
+    explanation = difference or _as_declared(header, exception, simulated)
     return Judgement(outcome, explanation, exception)
 
 
-def _as_declared(header: ProofHeader, exception: ObservedException | None) -> Translated:
-    way = _WAYS[header.runs_on].filled(ranks=header.ranks)
+def way_of(header: ProofHeader, *, simulated: bool) -> Translated:
+    """What the program runs on, in words."""
+    return (_SIMULATED if simulated else _WAYS[header.runs_on]).filled(ranks=header.ranks)
+
+
+def _is_limit(seen: ObservedException) -> bool:
+    return kind_of_text(f"{seen.type}: {seen.message}", offline=True) is not None
+
+
+def _as_declared(
+    header: ProofHeader, exception: ObservedException | None, simulated: bool
+) -> Translated:
+    way = way_of(header, simulated=simulated)
     if exception is None or exception.blamed is None:
         return _AS_DECLARED.filled(way=way)
     return _RAISED_AS_DECLARED.filled(type=exception.type, line=exception.blamed.line, way=way)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -10,6 +10,26 @@ from typing import Protocol
 from ranksafe.localization import Translated
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.model import RunRequest
+
+
+def _silent(_text: Translated) -> None:
+    """Nobody wants to know."""
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who waits for a run to start: hears of the progress, may cancel, can be asked."""
+
+    say: Callable[[Translated], None] = _silent
+    """Progress, for people."""
+    should_stop: Callable[[], bool] = _never
+    """Asked about ten times a second where a preparation takes long."""
+    agrees: Callable[[Translated], bool] | None = None
+    """Puts a yes-or-no question to the user; None: nobody can be asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +70,16 @@ class Target(Protocol):
     def name(self) -> str:
         """As users write it (``local``)."""
 
-    def probe(self, request: RunRequest) -> Sequence[Translated]:
+    def probe(self, request: RunRequest, listener: Listener) -> Sequence[Translated]:
         """What there is and what a run there would lack, one sentence each.
 
-        Raises RunNotPossible when no run can start.
+        Raises RunNotPossible when no run can start, RunCancelled when the listener does not want to know any more.
         """
 
-    def prepare(self, request: RunRequest, directory: Path) -> Plan:
-        """Decide on the interpreter, the devices and the command.
+    def prepare(self, request: RunRequest, directory: Path, listener: Listener) -> Plan:
+        """Decide on the interpreter, the devices and the command; may take minutes the first time.
 
-        Raises RunNotPossible when no run can start.
+        Raises RunNotPossible when no run can start, RunCancelled when the listener does not want it any more.
         """
 
     def start(self, plan: Plan, directory: Path) -> Process:

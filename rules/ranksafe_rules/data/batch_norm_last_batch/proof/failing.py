@@ -24,11 +24,12 @@ class Classifier(nn.Module):
 
 
 def main() -> None:
-    model = nn.DataParallel(Classifier())
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = nn.DataParallel(Classifier().to(device))
     optimizer = torch.optim.Adam(model.parameters())
     dataset = TensorDataset(torch.randn(11, 8), torch.randint(0, 2, (11,)))
     for x, y in DataLoader(dataset, batch_size=4, shuffle=True):
-        loss = nn.functional.cross_entropy(model(x), y)
+        loss = nn.functional.cross_entropy(model(x.to(device)), y.to(device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

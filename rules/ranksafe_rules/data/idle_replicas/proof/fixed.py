@@ -16,11 +16,12 @@ class CountingLinear(nn.Linear):
 
 
 def main() -> None:
-    model = nn.DataParallel(CountingLinear(8, 2), device_ids=[0, 1, 2, 3])
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model = nn.DataParallel(CountingLinear(8, 2).to(device), device_ids=[0, 1, 2, 3])
     dataset = TensorDataset(torch.randn(20, 8), torch.randint(0, 2, (20,)))
     for x, y in DataLoader(dataset, batch_size=8):
-        output, rows = model(x)
-        nn.functional.cross_entropy(output, y).backward()
+        output, rows = model(x.to(device))
+        nn.functional.cross_entropy(output, y.to(device)).backward()
         print("rows per replica:", rows.tolist())
 
 

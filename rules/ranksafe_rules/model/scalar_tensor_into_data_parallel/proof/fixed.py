@@ -19,8 +19,9 @@ class Classifier(nn.Module):
 
 
 def main():
-    parallel = nn.DataParallel(Classifier())
-    batch = torch.randn(6, 8)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    parallel = nn.DataParallel(Classifier().to(device))
+    batch = torch.randn(6, 8, device=device)
     logits = parallel(batch, temperature=0.5)
     print(logits.shape)
 

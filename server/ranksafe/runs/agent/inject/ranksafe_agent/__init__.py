@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .journal import Journal
 
 
 def activate(inject_directory: str) -> None:
@@ -18,6 +22,7 @@ def activate(inject_directory: str) -> None:
     if rank is None:
         return
     steps = _positive(os.environ.get("RANKSAFE_RUN_STEPS"))
+    wanted_detectors = os.environ.get("RANKSAFE_RUN_DETECTORS", "off")
     _leave_no_trace(inject_directory)
     process.redirect_output(directory, rank)
 
@@ -30,6 +35,8 @@ def activate(inject_directory: str) -> None:
         lambda: ending.install(book),
         lambda: fatal.install(directory, rank),
         lambda: heartbeat.install(book, directory, rank),
+        # Before the step counter, which ends a smoke run where the last step would still be looked at.
+        lambda: _detect(book, directory, wanted_detectors),
         lambda: step_counter.install(book, steps),
     ]
     for install in installers:
@@ -37,6 +44,12 @@ def activate(inject_directory: str) -> None:
             install()
         except Exception as error:  # one hook that fails must not cost the others
             book.write("agent-problem", text=repr(error))
+
+
+def _detect(book: Journal, directory: str, wanted: str) -> None:
+    from . import detectors
+
+    detectors.install(book, directory, wanted)
 
 
 def _positive(text: str | None) -> int | None:

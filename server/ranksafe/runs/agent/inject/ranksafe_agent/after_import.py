@@ -21,18 +21,31 @@ class _Finder:
     def __init__(self, report: Callable[[str], None]) -> None:
         self.actions: dict[str, Action] = {}
         self.report = report
+        self.asking: set[str] = set()
+        """Names the others are being asked for; another finder of this kind among them asks back."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name not in self.actions:
+        if name not in self.actions or name in self.asking:
             return None
-        for finder in sys.meta_path:
+        self.asking.add(name)
+        try:
+            spec = self._ask_others(name, path, target)
+        finally:
+            self.asking.discard(name)
+        if spec is not None:
+            self._wrap(name, spec)
+        return spec
+
+    def _ask_others(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None
+    ) -> ModuleSpec | None:
+        for finder in list(sys.meta_path):
             if finder is self or not hasattr(finder, "find_spec"):
                 continue
             spec = finder.find_spec(name, path, target)
             if spec is not None:
-                self._wrap(name, spec)
                 return spec
         return None
 

@@ -1,0 +1,53 @@
+"""``ranksafe rehearse train.py``: run a script as if this machine had N GPUs."""
+
+from __future__ import annotations
+
+import argparse
+
+from ranksafe.cli.run_options import (
+    add_common_arguments,
+    add_rehearsal_arguments,
+    positive,
+    request_of,
+)
+from ranksafe.cli.running import carry_out
+from ranksafe.localization import Language, Translated
+from ranksafe.rehearsal.settings import DEFAULT_GPUS, DEFAULT_STEPS
+
+_HELP = {
+    "gpus": Translated(
+        "simulated GPUs, per node (default: {default})",
+        "每个节点的模拟 GPU 数（默认：{default}）",
+    ).filled(default=DEFAULT_GPUS),
+    "steps": Translated(
+        "stop after N optimizer steps; 0: run to the end (default: {default})",
+        "在 N 个优化器步之后停止；0 表示运行到结束（默认：{default}）",
+    ).filled(default=DEFAULT_STEPS),
+    "devices": Translated("simulated GPUs", "模拟 GPU"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
+    """The arguments of `rehearse`; those after ``--`` are the script's."""
+
+    def text(key: str) -> str:
+        return _HELP[key].in_language(language)
+
+    add_common_arguments(parser, language)
+    parser.add_argument(
+        "--gpus", type=positive, default=DEFAULT_GPUS, metavar="N", help=text("gpus")
+    )
+    parser.add_argument(
+        "--steps", type=_steps, default=DEFAULT_STEPS, metavar="N", help=text("steps")
+    )
+    add_rehearsal_arguments(parser, language, title=text("devices"))
+
+
+def execute(arguments: argparse.Namespace, language: Language) -> int:
+    """Rehearse it; 0 passed, 1 failed, 2 used wrongly or broken, 3 simulation limit, 130 cancelled."""
+    request = request_of(arguments, language, target=f"simulated:{arguments.gpus}", gpus=None)
+    return carry_out(request, arguments, language)
+
+
+def _steps(text: str) -> int | None:
+    return None if text == "0" else positive(text)

@@ -1,0 +1,197 @@
+"""Arguments that `run` and `rehearse` share, and the request they make."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ranksafe.localization import Language, Translated
+from ranksafe.rehearsal.settings import (
+    DEFAULT_DEVICE_MODEL,
+    Isolation,
+    RehearsalOptions,
+    Shrink,
+)
+from ranksafe.runs.model import RunRequest
+
+_HELP = {
+    "script": Translated(
+        "script to run; its arguments come after --", "要运行的脚本；其参数写在 -- 之后"
+    ),
+    "config": Translated("accelerate configuration to use", "使用的 accelerate 配置文件"),
+    "launcher": Translated(
+        "what starts the script (default: what its text asks for)",
+        "用什么启动脚本（默认：由脚本内容决定）",
+    ),
+    "python": Translated(
+        "the Python that has torch (default: the active or .venv one)",
+        "装有 torch 的 Python（默认：当前激活的环境或 .venv）",
+    ),
+    "timeout": Translated("stop after that many seconds", "在指定秒数后停止"),
+    "format": Translated("how to print the result", "结果的输出格式"),
+    "color": Translated("when to use colours", "何时使用颜色"),
+    "nodes": Translated(
+        "simulated nodes, each with its GPUs (default: 1)",
+        "模拟节点数，每个节点各有 GPU（默认：1）",
+    ),
+    "model": Translated(
+        "GPU to simulate, for example a100-80g, h100, rtx4090 (default: {default})",
+        "要模拟的 GPU，例如 a100-80g、h100、rtx4090（默认：{default}）",
+    ).filled(default=DEFAULT_DEVICE_MODEL),
+    "memory": Translated(
+        "memory of each simulated GPU, for example 24GiB (default: the GPU's own)",
+        "每个模拟 GPU 的显存，例如 24GiB（默认：该型号的显存）",
+    ),
+    "host": Translated(
+        "what all processes together may hold of this machine's memory (default: 70 % of what is free)",
+        "所有进程合计可占用的本机内存（默认：空闲内存的 70 %）",
+    ),
+    "shrink": Translated(
+        "replace pretrained models by small ones of the same architecture (default: auto, those that are large or "
+        "not on disk)",
+        "用同架构的小模型替换预训练模型（默认：auto，即模型很大或不在磁盘上时）",
+    ),
+    "isolation": Translated(
+        "keep the script's files and network apart (default: auto, where the system allows it; else it asks)",
+        "隔离脚本的文件和网络（默认：auto，系统允许时隔离，否则先询问）",
+    ),
+    "yes": Translated(
+        "rehearse even where the script's files and network cannot be kept apart",
+        "即使无法隔离脚本的文件和网络也进行预演",
+    ),
+}
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]?i?B?)", re.IGNORECASE)
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def add_common_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
+    """SCRIPT, how it is started and how the result is printed; what follows ``--`` is the script's."""
+
+    def text(key: str) -> str:
+        return _HELP[key].in_language(language)
+
+    parser.add_argument("script", type=Path, metavar="SCRIPT", help=text("script"))
+    parser.add_argument("--config-file", type=Path, metavar="FILE", help=text("config"))
+    parser.add_argument(
+        "--launcher", choices=["accelerate", "torchrun", "python"], help=text("launcher")
+    )
+    parser.add_argument("--python", type=Path, metavar="PATH", help=text("python"))
+    parser.add_argument("--timeout", type=float, metavar="SECONDS", help=text("timeout"))
+    parser.add_argument(
+        "--output-format", choices=["text", "json", "github"], default="text", help=text("format")
+    )
+    parser.add_argument(
+        "--color", choices=["auto", "always", "never"], default="auto", help=text("color")
+    )
+    _take_script_arguments(parser)
+
+
+def add_rehearsal_arguments(
+    parser: argparse.ArgumentParser, language: Language, *, title: str
+) -> None:
+    """What can be chosen about simulated GPUs, under a heading of its own."""
+
+    def text(key: str) -> str:
+        return _HELP[key].in_language(language)
+
+    group = parser.add_argument_group(title)
+    group.add_argument("--nodes", type=positive, default=1, metavar="M", help=text("nodes"))
+    group.add_argument(
+        "--device-model", default=DEFAULT_DEVICE_MODEL, metavar="NAME", help=text("model")
+    )
+    group.add_argument("--gpu-memory", type=size, metavar="SIZE", help=text("memory"))
+    group.add_argument("--host-memory", type=size, metavar="SIZE", help=text("host"))
+    group.add_argument(
+        "--shrink",
+        choices=[each.value for each in Shrink],
+        default=Shrink.AUTO.value,
+        help=text("shrink"),
+    )
+    group.add_argument(
+        "--isolation",
+        choices=[each.value for each in Isolation],
+        default=Isolation.AUTO.value,
+        help=text("isolation"),
+    )
+    group.add_argument("--yes", action="store_true", help=text("yes"))
+
+
+def request_of(
+    arguments: argparse.Namespace,
+    language: Language,
+    *,
+    target: str,
+    gpus: int | None,
+    cpu_ranks: bool = False,
+) -> RunRequest:
+    """What the command line asks for."""
+    return RunRequest(
+        script=arguments.script,
+        target=target,
+        gpus=gpus,
+        cpu_ranks=cpu_ranks,
+        steps=arguments.steps,
+        arguments=tuple(arguments.script_arguments),
+        config_file=arguments.config_file,
+        interpreter=arguments.python,
+        working_directory=Path.cwd(),
+        timeout_seconds=arguments.timeout,
+        launcher=arguments.launcher,
+        rehearsal=rehearsal_of(arguments),
+        language=language,
+    )
+
+
+def rehearsal_of(arguments: argparse.Namespace) -> RehearsalOptions:
+    """The choices of `add_rehearsal_arguments`."""
+    return RehearsalOptions(
+        nodes=arguments.nodes,
+        device_model=arguments.device_model,
+        memory_bytes=arguments.gpu_memory,
+        host_memory_bytes=arguments.host_memory,
+        shrink=Shrink(arguments.shrink),
+        isolation=Isolation(arguments.isolation),
+    )
+
+
+def positive(text: str) -> int:
+    """A whole number from 1 on, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def size(text: str) -> int:
+    """Bytes in a size like ``24GiB``, ``24G`` or ``512 MiB``, for argparse; all are powers of 1024, as nvidia-smi's."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size: 24GiB, 512MiB")
+    unit = match["unit"].upper().rstrip("B").rstrip("I")
+    number = int(float(match["number"]) * 1024 ** _POWERS[unit])
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is nothing")
+    return number
+
+
+def _take_script_arguments(parser: argparse.ArgumentParser) -> None:
+    """Set what follows ``--`` aside before argparse sees it.
+
+    argparse gives a positional with ``nargs="*"`` its (empty) share as soon as SCRIPT is read, and then refuses
+    what comes after further options (CPython 3.10 to 3.13).
+    """
+    parse = parser.parse_args
+    parser.set_defaults(script_arguments=[])
+
+    def parse_args(words: Sequence[str] | None = None, namespace: Any = None) -> Any:
+        given = list(sys.argv[1:] if words is None else words)
+        at = given.index("--") if "--" in given else len(given)
+        arguments = parse(given[:at], namespace)
+        arguments.script_arguments = given[at + 1 :]
+        return arguments
+
+    parser.parse_args = parse_args  # type: ignore[method-assign, assignment]

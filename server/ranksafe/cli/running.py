@@ -1,0 +1,173 @@
+"""Carry a run out and show it: what `run` and `rehearse` do once they know what is wanted."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ranksafe.cli.output import run_as_github
+from ranksafe.cli.render_failure import render_failure, render_limit
+from ranksafe.cli.terminal import Style, fail, note, style_for
+from ranksafe.localization import Language, Translated
+from ranksafe.runs.errors import RunCancelled, RunNotPossible
+from ranksafe.runs.log import mark
+from ranksafe.runs.model import Outcome, RunEvent, RunRequest, RunResult
+from ranksafe.runs.serialize import SCHEMA, to_json
+from ranksafe.runs.start import Run, start_run
+
+_STATUS = {
+    Outcome.SUCCEEDED: 0,
+    Outcome.FAILED: 1,
+    Outcome.SILENT_FAILURE: 1,
+    Outcome.NOT_STARTED: 2,
+    Outcome.SIMULATION_LIMIT: 3,
+    Outcome.CANCELLED: 130,
+}
+_LAUNCHER_LINES = 100
+_OUTCOMES = {
+    Outcome.SUCCEEDED: Translated("succeeded in {seconds} s", "成功，用时 {seconds} 秒"),
+    Outcome.FAILED: Translated("failed after {seconds} s", "{seconds} 秒后失败"),
+    Outcome.SILENT_FAILURE: Translated(
+        "ended without an error, but is wrong ({seconds} s)", "没有报错，但结果有误（{seconds} 秒）"
+    ),
+    Outcome.NOT_STARTED: Translated("was not started", "未能启动"),
+    Outcome.SIMULATION_LIMIT: Translated(
+        "reached a limit of the simulation after {seconds} s; this is no failure of the script",
+        "{seconds} 秒后达到模拟的限制；这不是脚本的故障",
+    ),
+    Outcome.CANCELLED: Translated("cancelled after {seconds} s", "{seconds} 秒后被取消"),
+}
+_COLORS = {Outcome.SUCCEEDED: "green", Outcome.SIMULATION_LIMIT: "yellow"}
+_LOG = Translated("log: {path}", "日志：{path}")
+_CANCELLING = Translated(
+    "cancelling: ending every process of the run", "正在取消：结束此次运行的所有进程"
+)
+_GO_ON = Translated("{question} Go on? [y/N] ", "{question}继续吗？[y/N] ")
+_YES = frozenset({"y", "yes", "是"})
+
+
+def carry_out(request: RunRequest, arguments: argparse.Namespace, language: Language) -> int:
+    """Start ``request``, show it until it ends, print the result; returns the exit status.
+
+    Of ``arguments``: ``output_format``, ``color`` and ``yes``.
+    """
+    kind = arguments.output_format
+    style = style_for(arguments.color, sys.stderr)
+    screen = _Screen(kind != "text", style)
+    try:
+        run = start_run(request, screen.show, agrees=_asking(arguments.yes, language))
+    except RunNotPossible as error:
+        cancelled = isinstance(error, RunCancelled)
+        if kind == "json":
+            print(json.dumps(_not_started(request, error, language), ensure_ascii=False))
+        if kind == "github" and not cancelled:
+            print(run_as_github.not_started(error.message.in_language(language)), end="")
+        return fail(error.message.in_language(language), 130 if cancelled else 2)
+    result = _wait(run, language)
+    if result.failures and result.failures[0].rank is None:
+        screen.show_launcher()
+    if kind == "json":
+        print(json.dumps(to_json(result, language), ensure_ascii=False, indent=2))
+    else:
+        sys.stdout.flush()
+        modified = [each for each in result.modified if each not in screen.said]
+        _summarize(result, modified, language, style)
+    if kind == "github":
+        print(run_as_github.render(result, language), end="")
+    return _STATUS[result.outcome]
+
+
+def _asking(agreed: bool, language: Language) -> Callable[[Translated], bool] | None:
+    """Ask on the terminal; None where there is none, and nothing was agreed to beforehand."""
+    if agreed:
+        return lambda _question: True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return None
+
+    def ask(question: Translated) -> bool:
+        text = _GO_ON.filled(question=question).in_language(language)
+        print(text, end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().lower() in _YES
+
+    return ask
+
+
+def _wait(run: Run, language: Language) -> RunResult:
+    """Until the run is over; Ctrl+C cancels it, and a second one does not wait for it."""
+    try:
+        result = run.wait()
+    except KeyboardInterrupt:
+        note(_CANCELLING.in_language(language))
+        run.cancel()
+        result = run.wait()
+    assert result is not None
+    return result
+
+
+class _Screen:
+    """Shows a run while it goes on. The launcher repeats in many lines that a rank failed, so it is kept back."""
+
+    def __init__(self, output_is_data: bool, style: Style) -> None:
+        self._output_is_data = output_is_data
+        self._style = style
+        self._launcher: deque[str] = deque(maxlen=_LAUNCHER_LINES)
+        self.said: set[str] = set()
+        """What was told while the run went on."""
+
+    def show(self, event: RunEvent) -> None:
+        """Print an event; the script's standard output goes to ours unless that is for a program to read."""
+        if event.kind == "output" and event.rank is None:
+            self._launcher.append(event.text)
+        elif event.kind == "output":
+            elsewhere = self._output_is_data or event.stream == "stderr"
+            stream = sys.stderr if elsewhere else sys.stdout
+            print(f"{self._marked(event.rank)} {event.text}", file=stream, flush=True)
+        elif event.kind in ("status", "step"):
+            self.said.add(event.text)
+            print(self._style.paint("cyan", f"ranksafe: {event.text}"), file=sys.stderr, flush=True)
+
+    def show_launcher(self) -> None:
+        """Print what was kept back: no rank has a reason of its own."""
+        for line in self._launcher:
+            print(f"{self._marked(None)} {line}", file=sys.stderr)
+
+    def _marked(self, rank: int | None) -> str:
+        return self._style.paint("dim", mark(rank))
+
+
+def _summarize(
+    result: RunResult, modified: Sequence[str], language: Language, style: Style
+) -> None:
+    for failure in result.failures:
+        print("\n" + render_failure(failure, language, style), file=sys.stderr)
+    if result.simulation_limit is not None:
+        print("\n" + render_limit(result.simulation_limit, language, style), file=sys.stderr)
+    sentence = _OUTCOMES[result.outcome].filled(seconds=round(result.seconds, 1))
+    color = _COLORS.get(result.outcome, "red")
+    lines = [style.paint(color, f"ranksafe: {sentence.in_language(language)}")]
+    lines += [f"  {each}" for each in (*modified, *result.limits)]
+    if result.log is not None:
+        lines.append("  " + _LOG.filled(path=result.log).in_language(language))
+    print("\n" + "\n".join(lines), file=sys.stderr)
+
+
+def _not_started(request: RunRequest, error: RunNotPossible, language: Language) -> dict[str, Any]:
+    cancelled = isinstance(error, RunCancelled)
+    return {
+        "schema": SCHEMA,
+        "run_id": None,
+        "outcome": (Outcome.CANCELLED if cancelled else Outcome.NOT_STARTED).value,
+        "target": request.target,
+        "command": [],
+        "modified": [],
+        "limits": [error.message.in_language(language)],
+        "ranks": [],
+        "failures": [],
+        "simulation_limit": None,
+        "seconds": 0.0,
+        "log": None,
+    }

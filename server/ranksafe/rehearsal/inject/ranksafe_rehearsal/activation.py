@@ -1,0 +1,107 @@
+"""Prepares a Python process of a rehearsal: nothing is loaded before the program really imports torch."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+from . import importing, journal, settings, state
+from .library import DeviceLibrary
+from .limits import refuse
+
+_DEVICE_CHECKS = "device-checks.txt"
+"""Beside the devices' library: which operators check their devices, of the torch it was made for."""
+_EARLY_PARTS = ("node", "packages", "driver_tools", "uncaught", "profiling", "sharing", "shrink")
+"""What waits for modules that may be imported before or with torch."""
+
+
+def start() -> None:
+    """Called by ``sitecustomize``. Does nothing where this is no process of a rehearsal."""
+    chosen = settings.current()
+    if chosen is None:
+        return
+    importing.install()
+    importing.before_import("torch", _before_torch)
+    importing.after_import("torch._C", _after_torch_c)
+    importing.after_import("torch.version", _after_version)
+    importing.after_import("torch", _after_torch)
+    for name in _EARLY_PARTS:
+        _install_part(f".{name}", chosen)
+
+
+def _install_part(name: str, chosen: settings.Settings) -> None:
+    """A part that is absent or fails must not become the user's failure."""
+    try:
+        import_module(name, __package__).install(chosen)
+    except Exception as error:
+        journal.problem(f"ranksafe_rehearsal{name}", error)
+
+
+def _before_torch(spec: ModuleSpec) -> None:
+    """Load the devices before torch asks for them: it keeps the first answer."""
+    chosen = settings.current()
+    if chosen is None or spec.origin is None:
+        return
+    try:
+        for path in chosen.native.stand_ins:
+            ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+        libraries = os.path.join(os.path.dirname(spec.origin), "lib")
+        # The devices need the last two, and one build of them serves every folder that torch may be in.
+        for name in ("libtorch_global_deps.so", "libc10.so", "libtorch_cpu.so"):
+            path = os.path.join(libraries, name)
+            if os.path.exists(path):
+                ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+        library = DeviceLibrary(chosen.native.devices)
+    except OSError as error:
+        refuse(
+            "activation",
+            spec.origin,
+            f"the simulated devices cannot be loaded into {spec.origin}: {error}",
+            f"无法将模拟设备加载到 {spec.origin}：{error}",
+        )
+    state.start(chosen, library)
+    checks = os.path.join(os.path.dirname(chosen.native.devices), _DEVICE_CHECKS)
+    if not library.load_device_checks(checks):
+        journal.problem("device checks", OSError(checks))
+    if chosen.host_memory_bytes is not None:
+        library.limit_host_memory(chosen.host_memory_bytes)
+
+
+def _after_torch_c(module: ModuleType) -> None:
+    from .cuda import bindings
+
+    bindings.install(module)
+
+
+def _after_version(module: Any) -> None:
+    if module.cuda is None:
+        from .cuda.runtime import CUDA_VERSION
+
+        module.cuda = CUDA_VERSION
+
+
+def _after_torch(module: ModuleType) -> None:
+    from . import communication, compiler, storages, tensor_types
+    from .cuda import runtime
+
+    communication.install(sys.modules["torch._C"])
+    storages.install()
+    compiler.install(module)
+    tensor_types.install(module)
+    runtime.install_plan_cache(module)
+    chosen = settings.current()
+    if chosen is not None:
+        for name in ("collectives", "outside"):
+            _install_part(f".{name}", chosen)
+        _arm_stand_ins(chosen)
+
+
+def _arm_stand_ins(chosen: settings.Settings) -> None:
+    """torch is imported: from now on a call of a function of the CUDA libraries is a limit."""
+    for path in chosen.native.stand_ins[:1]:
+        ctypes.CDLL(path).ranksafe_stand_ins_arm()

@@ -1,0 +1,113 @@
+"""Puts the compiled process group where torch, and libraries that look for it, expect ``ProcessGroupNCCL``."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
+from typing import Any
+
+from ..cuda.runtime import NCCL_VERSION
+from ..limits import refuse
+from ..settings import Settings
+
+_DEFAULT_TIMEOUT = timedelta(minutes=10)
+"""``torch.distributed.constants.default_pg_nccl_timeout`` of a CUDA build (torch 2.2 and newer)."""
+_SPLIT_NO_COLOR = -1
+"""NCCL_SPLIT_NOCOLOR."""
+_BLOCK_POLICIES = ("DEFAULT", "EFFICIENCY", "ZERO")
+"""NCCL_CTA_POLICY_*, numbered from 0 (nccl.h 2.28)."""
+
+_module: Any = None
+
+
+def module() -> Any:
+    """The loaded extension module; None before ``install``."""
+    return _module
+
+
+def install(settings: Settings) -> None:
+    """Make ``nccl`` available in ``torch.distributed``. Raises SimulationLimit where the backend cannot be loaded."""
+    global _module
+    import torch.distributed as distributed
+
+    if not distributed.is_available():
+        return
+    from torch.distributed import constants, distributed_c10d
+
+    _module = _load(settings)
+    _module.set_version_text(".".join(map(str, NCCL_VERSION)))
+    group = _complete(_module)
+    _tell_place()
+    compiled: Any = sys.modules["torch._C._distributed_c10d"]
+    for place in (compiled, distributed_c10d, distributed):
+        place.ProcessGroupNCCL = group
+    for place in (constants, distributed_c10d):
+        if hasattr(place, "default_pg_nccl_timeout"):
+            place.default_pg_nccl_timeout = _DEFAULT_TIMEOUT
+    distributed_c10d._NCCL_AVAILABLE = True
+    if "ProcessGroupNCCL" not in distributed_c10d.__all__:
+        distributed_c10d.__all__.append("ProcessGroupNCCL")
+    _name_flight_recorder(compiled)
+
+
+def _load(settings: Settings) -> ModuleType:
+    path = settings.native.nccl_module
+    name = "_ranksafe_nccl"
+    spec = spec_from_file_location(name, path, loader=ExtensionFileLoader(name, path))
+    try:
+        if spec is None or spec.loader is None:
+            raise ImportError(f"no loader for {path}")
+        loaded = module_from_spec(spec)
+        spec.loader.exec_module(loaded)
+    except ImportError as error:
+        refuse(
+            "activation",
+            path,
+            f"the simulated nccl backend cannot be loaded: {error}",
+            f"无法加载模拟的 nccl 后端：{error}",
+        )
+    sys.modules[name] = loaded
+    return loaded
+
+
+def _complete(loaded: Any) -> Any:
+    """Give the class what torch's binding has besides methods."""
+    group = loaded.ProcessGroupNCCL
+    group.Options = loaded.Options
+    group.NCCLConfig = loaded.NCCLConfig
+    group.NCCL_SPLIT_NOCOLOR = _SPLIT_NO_COLOR
+    for number, policy in enumerate(_BLOCK_POLICIES):
+        setattr(group, f"NCCL_CTA_POLICY_{policy}", number)
+    group.get_build_nccl_version = staticmethod(lambda: NCCL_VERSION)
+    group.get_runtime_nccl_version = staticmethod(lambda: NCCL_VERSION)
+    group.__module__ = "torch.distributed.distributed_c10d"
+    construct = group.__init__
+
+    def initialise(self: Any, *arguments: Any, **keywords: Any) -> None:
+        _tell_place()
+        construct(self, *arguments, **keywords)
+
+    group.__init__ = initialise
+    return group
+
+
+def _tell_place() -> None:
+    """Two ranks are on one device only if node and number are equal; CUDA_VISIBLE_DEVICES renumbers for each rank."""
+    from .. import state
+
+    devices = state.devices()
+    devices.settle()
+    _module.set_place(devices.settings.node, list(devices.physical))
+
+
+def _name_flight_recorder(compiled: Any) -> None:
+    """CUDA builds read the flight recorder under another name."""
+    for ours, torchs in (
+        ("_dump_nccl_trace", "_dump_fr_trace"),
+        ("_dump_nccl_trace_json", "_dump_fr_trace_json"),
+    ):
+        if hasattr(compiled, torchs):
+            setattr(compiled, ours, getattr(compiled, torchs))

@@ -1,0 +1,54 @@
+"""``torch.compile`` runs the program as it is written: code for CUDA could be made, but not run."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from . import importing, journal
+from .limits import refuse
+
+
+def install(torch: Any) -> None:
+    """Replace ``torch.compile`` and refuse triton's kernels."""
+    original = torch.compile
+
+    @functools.wraps(original)
+    def compile_eagerly(model: Any = None, **options: Any) -> Any:
+        journal.modified(
+            "torch.compile left the code as it is (eager)",
+            "torch.compile 未编译代码，按原样（eager）执行",
+            kind="compiler",
+        )
+        if model is None:
+            return functools.partial(compile_eagerly, **options)
+        return _wrapped(torch, model)
+
+    torch.compile = compile_eagerly
+    importing.after_import("triton.runtime.jit", _refuse_triton)
+
+
+def _wrapped(torch: Any, model: Any) -> Any:
+    """A module compiles to an ``OptimizedModule``, whose names of parameters begin with ``_orig_mod.``."""
+    if not isinstance(model, torch.nn.Module):
+        return model
+    try:
+        from torch._dynamo.eval_frame import OptimizedModule, _NullDecorator
+
+        return OptimizedModule(model, _NullDecorator())
+    except Exception as error:  # another version of the compiler
+        journal.problem("torch.compile", error)
+        return model
+
+
+def _refuse_triton(module: Any) -> None:
+    def run(self: Any, *_: Any, **__: Any) -> None:
+        name = getattr(self, "__name__", "kernel")
+        refuse(
+            "missing-kernel",
+            f"triton:{name}",
+            f"the triton kernel `{name}` cannot run on simulated GPUs",
+            f"模拟 GPU 无法运行 triton 内核 `{name}`",
+        )
+
+    module.JITFunction.run = run

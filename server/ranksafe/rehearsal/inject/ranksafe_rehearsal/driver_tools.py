@@ -1,0 +1,37 @@
+"""The modules and answers that stand in for the NVIDIA driver's management library."""
+
+from __future__ import annotations
+
+import os
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
+from typing import Any
+
+from . import importing, node_devices
+from .settings import Settings
+
+_STAND_INS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stand_ins")
+
+
+def _pynvml_spec() -> ModuleSpec:
+    spec = spec_from_file_location("pynvml", os.path.join(_STAND_INS, "pynvml.py"))
+    if spec is None:
+        raise ImportError("pynvml")
+    return spec
+
+
+def install(settings: Settings) -> None:
+    """Answer ``import pynvml``, and torch's own questions to the driver's library."""
+    importing.replace("pynvml", _pynvml_spec)
+    importing.after_import("torch.cuda", _answer_torch)
+
+
+def _answer_torch(module: Any) -> None:
+    """torch 2.13 opens ``libnvidia-ml.so.1`` by itself to count devices without a context.
+
+    Where a real driver is installed it would answer with the real devices.
+    """
+    module._raw_device_count_nvml = node_devices.count
+    module._raw_device_uuid_nvml = lambda: [
+        node_devices.uuid(index) for index in range(node_devices.count())
+    ]

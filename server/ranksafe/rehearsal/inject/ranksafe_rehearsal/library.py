@@ -1,0 +1,120 @@
+"""The compiled library with the simulated devices, by its C interface."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+INVALID_DEVICE = 101
+"""What CUDA calls ``cudaErrorInvalidDevice``."""
+
+
+class DeviceLibrary:
+    """Typed calls of the ``ranksafe_*`` functions. Device indices are those of this process, from 0."""
+
+    def __init__(self, path: str) -> None:
+        """Load the library for everybody: torch's own libraries must find its symbols. Raises OSError."""
+        self._library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+        self._functions: dict[str, Any] = {}
+
+    def _function(self, name: str, result: Any, *arguments: Any) -> Any:
+        function = self._functions.get(name)
+        if function is None:
+            function = getattr(self._library, name)
+            function.restype, function.argtypes = result, list(arguments)
+            self._functions[name] = function
+        return function
+
+    def configure(self, devices: int, memory_bytes: int) -> None:
+        """Say how many devices there are, and the capacity of each; before the first of them is used."""
+        call = self._function("ranksafe_configure", ctypes.c_int, ctypes.c_int, ctypes.c_int64)
+        call(devices, memory_bytes)
+
+    def load_device_checks(self, path: str) -> bool:
+        """Read which operators check their devices, and under which name; False where it cannot be read."""
+        call = self._function("ranksafe_load_device_checks", ctypes.c_int, ctypes.c_char_p)
+        return int(call(os.fsencode(path))) == 0
+
+    def limit_host_memory(self, size: int) -> None:
+        """Bound the real memory, in bytes, that all simulated devices of this process may take."""
+        self._function("ranksafe_host_memory_limit", None, ctypes.c_int64)(size)
+
+    def device_count(self) -> int:
+        """How many devices this process sees."""
+        return int(self._function("ranksafe_device_count", ctypes.c_int)())
+
+    def current_device(self) -> int:
+        """The calling thread's device."""
+        return int(self._function("ranksafe_current_device", ctypes.c_int)())
+
+    def set_device(self, device: int) -> bool:
+        """Make ``device`` the calling thread's; False where there is no such device."""
+        return int(self._function("ranksafe_set_device", ctypes.c_int, ctypes.c_int)(device)) == 0
+
+    def memory_total(self) -> int:
+        """Capacity of each device in bytes."""
+        return int(self._function("ranksafe_memory_total", ctypes.c_int64)())
+
+    def use_devices(self) -> None:
+        """Note that this process uses its devices: those forked from it may not."""
+        self._function("ranksafe_use_devices", ctypes.c_int)()
+
+    def memory_statistic(self, device: int, name: str) -> int:
+        """One number of a device's memory; the names are in native/src/c_interface.cpp."""
+        call = self._function(
+            "ranksafe_memory_statistic", ctypes.c_int64, ctypes.c_int, ctypes.c_char_p
+        )
+        return int(call(device, name.encode()))
+
+    def reset_peak(self, device: int) -> None:
+        """Let the peaks begin anew at what is held now."""
+        self._function("ranksafe_memory_reset_peak", None, ctypes.c_int)(device)
+
+    def reset_accumulated(self, device: int) -> None:
+        """Let the totals begin anew."""
+        self._function("ranksafe_memory_reset_accumulated", None, ctypes.c_int)(device)
+
+    def empty_cache(self, device: int) -> None:
+        """Give back what is reserved and not allocated."""
+        self._function("ranksafe_empty_cache", None, ctypes.c_int)(device)
+
+    def memory_fraction(self, device: int) -> float:
+        """The part of a device's memory that this process may use."""
+        call = self._function("ranksafe_memory_fraction", ctypes.c_double, ctypes.c_int)
+        return float(call(device))
+
+    def set_memory_fraction(self, device: int, fraction: float) -> None:
+        """Let this process use only a part of a device's memory."""
+        self._function("ranksafe_set_memory_fraction", None, ctypes.c_int, ctypes.c_double)(
+            device, fraction
+        )
+
+    def resize_storage(self, storage: int, size: int) -> bool:
+        """Resize the storage whose implementation is at address ``storage``; False where memory ran out."""
+        call = self._function(
+            "ranksafe_storage_resize", ctypes.c_int, ctypes.c_uint64, ctypes.c_int64
+        )
+        return int(call(storage, size)) == 0
+
+    def default_generator(self, device: int) -> int:
+        """Address of the ``at::Generator`` that random kernels use when none is given."""
+        return int(
+            self._function("ranksafe_default_generator", ctypes.c_void_p, ctypes.c_int)(device)
+        )
+
+    def new_stream(self, device: int, priority: int) -> int:
+        """Number of the next stream of a device's pool."""
+        return int(
+            self._function("ranksafe_new_stream", ctypes.c_int64, ctypes.c_int, ctypes.c_int)(
+                device, priority
+            )
+        )
+
+    def current_stream(self, device: int) -> int:
+        """Number of the calling thread's stream on a device; 0 is the default stream."""
+        return int(self._function("ranksafe_current_stream", ctypes.c_int64, ctypes.c_int)(device))
+
+    def set_current_stream(self, device: int, stream: int) -> None:
+        """Make a stream the calling thread's on a device."""
+        self._function("ranksafe_set_stream", None, ctypes.c_int, ctypes.c_int64)(device, stream)

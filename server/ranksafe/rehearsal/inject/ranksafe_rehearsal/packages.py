@@ -1,0 +1,118 @@
+"""Packages with CUDA kernels of their own: they may be imported, but what they would run on a GPU is a limit."""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any, NoReturn
+
+from . import importing
+from .limits import note, refuse
+from .settings import Settings
+
+PACKAGES = (
+    "apex", "auto_gptq", "autoawq", "awq", "bitsandbytes", "causal_conv1d", "cupy", "cuml", "exllamav2", "fbgemm_gpu",
+    "flash_attn", "flash_attn_interface", "gptqmodel", "kernels", "liger_kernel", "mamba_ssm", "nvidia", "pycuda",
+    "tensorrt", "torch_tensorrt", "transformer_engine", "triton", "unsloth", "vllm", "xformers",
+)  # fmt: skip
+"""Importable names."""
+_COMPILED = {
+    "flash_attn_2_cuda": "flash_attn",
+    "flash_attn_3": "flash_attn",
+    "amp_C": "apex",
+    "apex_C": "apex",
+    "fused_layer_norm_cuda": "apex",
+    "causal_conv1d_cuda": "causal_conv1d",
+    "selective_scan_cuda": "mamba_ssm",
+    "awq_ext": "awq",
+    "xformers._C": "xformers",
+}
+"""Extension modules, with the package that each belongs to."""
+_OTHER_WORDS = {"flashattention": "flash_attn", "transformerengine": "transformer_engine"}
+"""How error texts of libraries call some of them."""
+_BITSANDBYTES_LIBRARY = "bitsandbytes.cextension"
+_DEEPSPEED_BUILDER = "deepspeed.ops.op_builder.builder"
+
+
+def install(settings: Settings) -> None:
+    """Watch the packages' imports."""
+    for name in (*PACKAGES, *_COMPILED):
+        importing.on_import_error(name, functools.partial(_failed, _COMPILED.get(name, name)))
+    importing.after_import(_BITSANDBYTES_LIBRARY, _refuse_bitsandbytes)
+    importing.after_import(_DEEPSPEED_BUILDER, _refuse_deepspeed)
+
+
+def named_in(module: str | None, text: str) -> str | None:
+    """The package that an ImportError is about: its module, or one that its text names."""
+    top = (module or "").partition(".")[0]
+    if top in PACKAGES:
+        return top
+    if module in _COMPILED:
+        return _COMPILED[module]
+    plain = text.replace("-", "_").lower()
+    for word, package in _OTHER_WORDS.items():
+        if word in plain:
+            return package
+    names = sorted(PACKAGES, key=len, reverse=True)
+    return next((name for name in names if name != "kernels" and name in plain), None)
+
+
+def note_missing(package: str) -> None:
+    """Write into the journal that a package cannot be used."""
+    note(
+        "missing-package",
+        package,
+        f"the package `{package}` needs a real GPU, or is not installed here",
+        f"软件包 `{package}` 需要真实的 GPU，或未在此安装",
+    )
+
+
+def _failed(package: str, error: ImportError) -> None:
+    note_missing(package)
+
+
+def refuse_package(package: str, function: str) -> NoReturn:
+    """Raise the limit for a kernel of a package."""
+    refuse(
+        "missing-package",
+        package,
+        f"`{function}` of the package `{package}` runs only on a real GPU",
+        f"软件包 `{package}` 的 `{function}` 只能在真实的 GPU 上运行",
+    )
+
+
+class _NoLibrary:
+    """In place of a compiled library: every function refuses."""
+
+    compiled_with_cuda = True
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return functools.partial(self._refuse, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return functools.partial(self._refuse, name)
+
+    def _refuse(self, name: str, *_: Any, **__: Any) -> None:
+        refuse_package(self._package, name)
+
+
+def _refuse_bitsandbytes(module: Any) -> None:
+    """Its library for CUDA cannot be loaded; bitsandbytes 0.49 would tell the user to reinstall it."""
+    module.lib = _NoLibrary("bitsandbytes")
+
+
+def _refuse_deepspeed(module: ModuleType) -> None:
+    """Compiling an operator would look for a CUDA toolkit."""
+    builder: Any = module.__dict__.get("CUDAOpBuilder")
+    if builder is None:
+        return
+
+    def load(self: Any, verbose: bool = True) -> None:
+        refuse_package("deepspeed", getattr(self, "name", type(self).__name__))
+
+    builder.load = builder.jit_load = load

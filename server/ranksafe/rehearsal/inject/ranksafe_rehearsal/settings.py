@@ -1,0 +1,65 @@
+"""What this process was told: the JSON file that ``ranksafe.rehearsal.settings.ProcessSettings`` was written to."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+VARIABLE = "RANKSAFE_REHEARSAL"
+NODE_VARIABLE = "RANKSAFE_REHEARSAL_NODE"
+
+
+class Native:
+    """Where the compiled parts are: absolute paths."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.stand_ins: tuple[str, ...] = tuple(data.get("stand_ins") or ())
+        self.devices: str = data["devices"]
+        self.nccl_module: str = data.get("nccl_module") or ""
+
+
+class Settings:
+    """The fields of ``ProcessSettings``, by the same names."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.run_directory: str = data["run_directory"]
+        self.script: str = data.get("script", "")
+        self.agent_directory: str = data.get("agent_directory", "")
+        self.devices: int = int(data["devices"])
+        self.nodes: int = int(data.get("nodes", 1))
+        self.device_name: str = data["device_name"]
+        major, minor = data["capability"]
+        self.capability: tuple[int, int] = (int(major), int(minor))
+        self.multi_processor_count: int = int(data["multi_processor_count"])
+        self.memory_bytes: int = int(data["memory_bytes"])
+        host_memory = data.get("host_memory_bytes")
+        self.host_memory_bytes: int | None = None if host_memory is None else int(host_memory)
+        self.shrink: str = data.get("shrink", "off")
+        self.steps: int | None = data.get("steps")
+        self.offline: bool = bool(data.get("offline"))
+        self.native = Native(data["native"])
+        self.real_home: str = data.get("real_home", "")
+        self.extra: dict[str, str] = dict(data.get("extra") or {})
+
+    @property
+    def node(self) -> int:
+        """Which simulated node this process belongs to, from 0."""
+        text = os.environ.get(NODE_VARIABLE, "")
+        return int(text) if text.isdigit() else 0
+
+
+_current: Settings | None = None
+
+
+def current() -> Settings | None:
+    """The settings of this process; None outside a rehearsal or where the file cannot be read."""
+    global _current
+    path = os.environ.get(VARIABLE)
+    if _current is None and path:
+        try:
+            with open(path, encoding="utf-8") as file:
+                _current = Settings(json.load(file))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+    return _current

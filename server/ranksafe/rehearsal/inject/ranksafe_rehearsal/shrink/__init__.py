@@ -1,0 +1,39 @@
+"""Small enough to rehearse: pretrained models, tokenizers and datasets are replaced by small ones of the same kind.
+
+Nothing is loaded that is not on disk, no remote code is executed, and every replacement is named in the journal.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..settings import Settings
+
+_OFFLINE = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "HF_DATASETS_OFFLINE")
+
+
+def install(settings: Settings) -> None:
+    """Hook the libraries that load pretrained models and datasets, as the script imports them."""
+    if settings.offline:
+        for name in _OFFLINE:
+            # Without it every look-up waits for its retries.
+            os.environ.setdefault(name, "1")
+    if settings.shrink == "off":
+        return
+    from . import (
+        adapter_hooks,
+        datasets_hooks,
+        metric_hooks,
+        random_weights,
+        transformers_hooks,
+        vision_hooks,
+    )
+    from .repositories import Repositories
+
+    repositories = Repositories(settings)
+    transformers_hooks.install(repositories)
+    adapter_hooks.install(repositories)
+    datasets_hooks.install(settings)
+    metric_hooks.install()
+    random_weights.install()
+    vision_hooks.install()

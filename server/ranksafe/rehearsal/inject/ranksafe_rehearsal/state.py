@@ -1,0 +1,60 @@
+"""What all parts of one process share: its settings, the library, and the devices it sees."""
+
+from __future__ import annotations
+
+import os
+
+from . import visible_devices
+from .library import DeviceLibrary
+from .settings import Settings
+
+
+class Devices:
+    """The simulated devices of this process.
+
+    As with the CUDA driver, ``CUDA_VISIBLE_DEVICES`` may still change after ``import torch``: it counts from the first
+    question for the devices on.
+    """
+
+    def __init__(self, settings: Settings, library: DeviceLibrary) -> None:
+        self.settings = settings
+        self.library = library
+        self.physical: list[int] = []
+        """For each visible device, its number on the node."""
+        self._settled_in: int | None = None
+        self._configure()
+
+    @property
+    def forked(self) -> bool:
+        """Whether this process is the child of one that had already asked for the devices."""
+        return self._settled_in is not None and self._settled_in != os.getpid()
+
+    def settle(self) -> int:
+        """The number of visible devices, from now on unchangeable."""
+        if self._settled_in is None:
+            self._configure()
+            self._settled_in = os.getpid()
+            # As in torch, asking is enough: a process forked from now on cannot use CUDA.
+            self.library.use_devices()
+        return len(self.physical)
+
+    def _configure(self) -> None:
+        self.physical = visible_devices.visible(self.settings.devices, self.settings.node)
+        self.library.configure(len(self.physical), self.settings.memory_bytes)
+
+
+_devices: Devices | None = None
+
+
+def start(settings: Settings, library: DeviceLibrary) -> Devices:
+    """Make the devices of this process; called once, before torch is executed."""
+    global _devices
+    _devices = Devices(settings, library)
+    return _devices
+
+
+def devices() -> Devices:
+    """The devices of this process. Raises RuntimeError before ``start``."""
+    if _devices is None:
+        raise RuntimeError("the simulated devices are not started")
+    return _devices

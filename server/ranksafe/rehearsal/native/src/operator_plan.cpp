@@ -1,0 +1,187 @@
+#include "operator_plan.h"
+
+#include "device_check_table.h"
+
+#include <array>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace ranksafe {
+namespace {
+
+// Operators whose CUDA kernels take tensors of several devices, or whose check has its own place (device_check.cpp).
+const std::unordered_set<std::string>& free_of_checks() {
+  static const auto* names = new std::unordered_set<std::string>{
+      "aten::copy_",
+      "aten::fill_.Tensor",
+      "aten::bernoulli_.Tensor",
+      "aten::set_.source_Tensor",
+      "aten::is_set_to",
+      "aten::equal", // compares devices itself
+      "aten::_use_cudnn_ctc_loss",
+      "aten::_use_cudnn_ctc_loss.Tensor",
+      "aten::_validate_compressed_sparse_indices",
+      "aten::_nested_from_padded",
+      "aten::_nested_view_from_buffer",
+  };
+  return *names;
+}
+
+bool starts_with(const std::string& text, const char* prefix) {
+  return text.rfind(prefix, 0) == 0;
+}
+
+bool takes_lists_of_any_device(const std::string& name) {
+  return starts_with(name, "aten::_foreach") || starts_with(name, "aten::_fused_") || starts_with(name, "aten::_amp");
+}
+
+// CUDA has no half precision for these either, or they return whole numbers of a fixed type.
+bool refuses_low_precision_on_cuda(const std::string& name) {
+  static constexpr std::array<const char*, 18> kPrefixes{
+      "aten::linalg_",  "aten::_linalg_",        "aten::cholesky",      "aten::_cholesky",       "aten::lu_",
+      "aten::triangular_solve", "aten::geqrf",   "aten::orgqr",         "aten::ormqr",           "aten::_lu",
+      "aten::igamma",   "aten::_ctc_loss",       "aten::special_",      "aten::_validate",       "aten::segment_reduce",
+      "aten::_segment_reduce",  "aten::lgamma_out", "aten::histc"};
+  for (const char* prefix : kPrefixes) {
+    if (starts_with(name, prefix)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::optional<ArgumentKind> kind_of(const c10::Argument& argument) {
+  c10::TypePtr type = argument.real_type();
+  if (auto optional = type->cast<c10::OptionalType>()) {
+    type = optional->getElementType();
+  }
+  switch (type->kind()) {
+    case c10::TypeKind::TensorType:
+      return ArgumentKind::tensor;
+    case c10::TypeKind::DeviceObjType:
+      return ArgumentKind::device;
+    case c10::TypeKind::GeneratorType:
+      return ArgumentKind::generator;
+    case c10::TypeKind::ScalarTypeType:
+      return ArgumentKind::scalar_type;
+    case c10::TypeKind::ListType: {
+      const auto element = type->castRaw<c10::ListType>()->getElementType();
+      if (element->kind() == c10::TypeKind::TensorType) {
+        return ArgumentKind::tensor_list;
+      }
+      if (auto optional = element->cast<c10::OptionalType>()) {
+        if (optional->getElementType()->kind() == c10::TypeKind::TensorType) {
+          return ArgumentKind::optional_tensor_list;
+        }
+      }
+      return std::nullopt;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+// The rule of torchgen for kernels that are not structured; the structured ones are in the table.
+std::string wrapper_by_rule(const c10::OperatorName& name, const char* key) {
+  const std::string base = name.name.substr(name.name.rfind(':') + 1);
+  return std::string("wrapper_") + key + "_" + name.overload_name + "_" + base;
+}
+
+DeviceCheck check_of(const OperatorPlan& plan, bool in_aten) {
+  if (free_of_checks().count(plan.name) > 0 || takes_lists_of_any_device(plan.name)) {
+    return DeviceCheck::none;
+  }
+  static const auto* special = new std::unordered_map<std::string, DeviceCheck>{
+      {"aten::index.Tensor", DeviceCheck::indexing},
+      {"aten::index.Tensor_out", DeviceCheck::indexing},
+      {"aten::_index_put_impl_", DeviceCheck::indexing},
+      {"aten::where.self", DeviceCheck::where},
+      {"aten::where.self_out", DeviceCheck::where},
+      {"aten::masked_fill_.Scalar", DeviceCheck::masked_fill},
+      {"aten::masked_fill_.Tensor", DeviceCheck::masked_fill},
+      {"aten::convolution", DeviceCheck::convolution},
+      {"aten::_convolution", DeviceCheck::convolution},
+  };
+  const auto found = special->find(plan.name);
+  if (found != special->end()) {
+    return found->second;
+  }
+  const bool checked_by_wrapper = in_aten && device_checks_known() && !has_no_device_check(plan.name);
+  return checked_by_wrapper ? DeviceCheck::wrapper : DeviceCheck::iterator;
+}
+
+c10::DispatchKey host_key_of(c10::DispatchKey device_key) {
+  switch (device_key) {
+    case c10::DispatchKey::SparseCUDA:
+      return c10::DispatchKey::SparseCPU;
+    case c10::DispatchKey::SparseCsrCUDA:
+      return c10::DispatchKey::SparseCsrCPU;
+    case c10::DispatchKey::NestedTensorCUDA:
+      return c10::DispatchKey::NestedTensorCPU;
+    default:
+      return c10::DispatchKey::CPU;
+  }
+}
+
+const char* wrapper_key(c10::DispatchKey device_key) {
+  switch (device_key) {
+    case c10::DispatchKey::SparseCUDA:
+      return "SparseCUDA";
+    case c10::DispatchKey::SparseCsrCUDA:
+      return "SparseCsrCUDA";
+    case c10::DispatchKey::NestedTensorCUDA:
+      return "NestedTensorCUDA";
+    default:
+      return "CUDA";
+  }
+}
+
+c10::DispatchKey work_key_of(const c10::OperatorHandle& op, c10::DispatchKey device_key) {
+  const c10::DispatchKey host_key = host_key_of(device_key);
+  if (device_key == c10::DispatchKey::CUDA && op.hasKernelForDispatchKey(kHostKernels)) {
+    return kHostKernels;
+  }
+  return op.hasComputedKernelForDispatchKey(host_key) ? host_key : c10::DispatchKey::Undefined;
+}
+
+} // namespace
+
+OperatorPlan make_plan(const c10::OperatorHandle& op, c10::DispatchKey device_key) {
+  const c10::FunctionSchema& schema = op.schema();
+  const c10::OperatorName& name = op.operator_name();
+  OperatorPlan plan;
+  plan.name = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
+  plan.argument_count = schema.arguments().size();
+  plan.return_count = schema.returns().size();
+  for (std::size_t position = 0; position < plan.argument_count; ++position) {
+    const c10::Argument& argument = schema.arguments()[position];
+    if (const auto kind = kind_of(argument)) {
+      const bool written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+      plan.has_generator |= *kind == ArgumentKind::generator;
+      plan.arguments.push_back({position, *kind, written, argument.kwarg_only(), argument.name()});
+    }
+  }
+  for (const bool out : {true, false}) {
+    for (std::size_t index = 0; index < plan.arguments.size(); ++index) {
+      const PlannedArgument& argument = plan.arguments[index];
+      const bool is_out = argument.keyword_only && argument.written;
+      if (is_out == out && argument.kind <= ArgumentKind::optional_tensor_list) {
+        plan.check_order.push_back(index);
+      }
+    }
+  }
+  const bool in_aten = starts_with(plan.name, "aten::");
+  plan.wrapper = device_key == c10::DispatchKey::CUDA ? wrapper_name(plan.name) : std::string();
+  if (plan.wrapper.empty()) {
+    plan.wrapper = wrapper_by_rule(name, wrapper_key(device_key));
+  }
+  plan.check = check_of(plan, in_aten);
+  plan.absent_on_cuda = device_key == c10::DispatchKey::CUDA && is_absent_on_cuda(plan.name);
+  plan.draws_without_generator = !plan.has_generator && op.hasTag(at::Tag::nondeterministic_seeded);
+  plan.composite_without_kernel = op.hasComputedKernelForDispatchKey(kNoKernels);
+  plan.low_precision_retry = in_aten && !refuses_low_precision_on_cuda(plan.name);
+  plan.work_key = work_key_of(op, device_key);
+  return plan;
+}
+
+} // namespace ranksafe

@@ -1,0 +1,60 @@
+// What is known about an operator before it is called: which arguments matter, where its work is done, which device
+// check its CUDA kernel makes. Worked out once per operator.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <string>
+#include <vector>
+
+namespace ranksafe {
+
+// Kernels of ours for operators that have no CPU kernel, or whose CPU kernel does not do what CUDA's does. They work
+// on host tensors. A dispatch key of its own keeps them out of the user's reach: the operators stay as they are on
+// the CPU. No device of this type exists in any build that we support.
+inline constexpr c10::DispatchKey kHostKernels = c10::DispatchKey::VE;
+
+// A key without any kernel: what the dispatcher does there is what it does for a device that brings none of its own.
+inline constexpr c10::DispatchKey kNoKernels = c10::DispatchKey::IPU;
+
+enum class ArgumentKind : uint8_t { tensor, tensor_list, optional_tensor_list, device, generator, scalar_type };
+
+struct PlannedArgument {
+  std::size_t position;
+  ArgumentKind kind;
+  bool written;
+  bool keyword_only; // generated wrappers do not check these
+  std::string name;
+};
+
+enum class DeviceCheck : uint8_t {
+  none, // the CUDA kernel takes tensors of several devices, or checks in its own words elsewhere
+  wrapper, // c10's check with the generated wrapper's name
+  iterator, // TensorIterator's check
+  indexing, // indices may be on the host
+  where, // tensors without dimensions may be anywhere
+  masked_fill,
+  convolution, // compares the types of input, weight and bias first
+};
+
+struct OperatorPlan {
+  std::string name; // "aten::add.Tensor"
+  std::string wrapper; // "wrapper_CUDA_add_Tensor"
+  std::vector<PlannedArgument> arguments; // those that matter, in the schema's order
+  std::vector<std::size_t> check_order; // positions in `arguments`: out first, as generated wrappers do
+  std::size_t argument_count = 0;
+  std::size_t return_count = 0;
+  DeviceCheck check = DeviceCheck::none;
+  bool absent_on_cuda = false; // has a CPU kernel and no CUDA one: fails on a real GPU too
+  bool has_generator = false;
+  bool draws_without_generator = false; // random, but the caller cannot pass a generator
+  bool composite_without_kernel = false; // the dispatcher has a composite kernel for `kNoKernels`
+  bool returns_host_tensors = false;
+  bool low_precision_retry = false; // CUDA computes half precision where the CPU kernel may refuse
+  c10::DispatchKey work_key = c10::DispatchKey::Undefined; // Undefined: nothing can do the work
+};
+
+// `device_key`: CUDA, SparseCUDA, SparseCsrCUDA or NestedTensorCUDA.
+OperatorPlan make_plan(const c10::OperatorHandle& op, c10::DispatchKey device_key);
+
+} // namespace ranksafe

@@ -1,0 +1,28 @@
+// What differs between the torch releases that this library is compiled for (2.8 and newer), in one place.
+#pragma once
+
+#include <torch/version.h>
+
+#define RANKSAFE_TORCH_AT_LEAST(major, minor) \
+  (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
+
+#if !RANKSAFE_TORCH_AT_LEAST(2, 8)
+#error "The simulated devices need torch 2.8 or newer."
+#endif
+
+#if __has_include(<c10/core/CachingDeviceAllocator.h>) && RANKSAFE_TORCH_AT_LEAST(2, 9)
+#include <c10/core/CachingDeviceAllocator.h>
+// torch.accelerator.memory_* asks the allocator of the device through this interface.
+#define RANKSAFE_DEVICE_ALLOCATOR_INTERFACE 1
+#else
+#include <c10/core/Allocator.h>
+#define RANKSAFE_DEVICE_ALLOCATOR_INTERFACE 0
+#endif
+
+// The address in CUDA's out-of-memory message, read in libc10_cuda.so of torch 2.15.0.
+#if RANKSAFE_TORCH_AT_LEAST(2, 15)
+#define RANKSAFE_MEMORY_DOCUMENTATION \
+  "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf"
+#else
+#define RANKSAFE_MEMORY_DOCUMENTATION "https://pytorch.org/docs/stable/notes/cuda.html#environment-variables"
+#endif

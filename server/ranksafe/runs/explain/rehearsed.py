@@ -1,0 +1,192 @@
+"""What a rehearsal means: its own journals, and whether its end is the script's or the simulation's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ranksafe.localization import Language, Translated
+from ranksafe.rehearsal.settings import SETTINGS_FILE
+from ranksafe.runs.explain import limits, words
+from ranksafe.runs.explain.evidence import Evidence, parse_entry, translated_from
+from ranksafe.runs.explain.hangs import waiting_ranks
+from ranksafe.runs.model import Failure, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class LimitSeen:
+    """Something the simulation could not do, written down where it happened; the script may have gone on."""
+
+    kind: str
+    message: Translated
+    rank: int | None
+
+
+@dataclass(slots=True)
+class Rehearsal:
+    """The rehearsal's own journals, each sentence once."""
+
+    offline: bool
+    limits: list[LimitSeen] = field(default_factory=list)
+    modified: list[Translated] = field(default_factory=list)
+    unavailable: list[Translated] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a run ended after all."""
+
+    outcome: Outcome
+    failures: list[Failure]
+    simulation_limit: Failure | None = None
+    modified: tuple[Translated, ...] = ()
+    limits: tuple[Translated, ...] = ()
+
+
+def load_rehearsal(directory: Path) -> Rehearsal | None:
+    """Read the journals of a run directory; None where the run was no rehearsal."""
+    settings = parse_entry(_text(directory / SETTINGS_FILE))
+    if not settings:
+        return None
+    found = Rehearsal(bool(settings.get("offline")))
+    for event in _events(directory):
+        message = translated_from(event.get("message"))
+        if event["event"] == "limit":
+            rank = event.get("rank")
+            seen = LimitSeen(str(event.get("kind", "")), message, rank)
+            found.limits.append(seen)
+        elif event["event"] == "modified" and message not in found.modified:
+            found.modified.append(message)
+        elif event["event"] == "unavailable" and message not in found.unavailable:
+            found.unavailable.append(message)
+    return found
+
+
+def judged(
+    rehearsal: Rehearsal,
+    evidence: Evidence,
+    outcome: Outcome,
+    failures: Sequence[Failure],
+    language: Language,
+) -> Verdict:
+    """The outcome, with a limit of the simulation told apart from the script's failures.
+
+    A silent failure that was seen before the limit remains one: it is true whatever comes after.
+    """
+    modified = tuple(rehearsal.modified)
+    missing = tuple(rehearsal.unavailable)
+    silent = [each for each in failures if each.root_cause is False and _is_silent(each, evidence)]
+    if outcome is Outcome.FAILED:
+        limit = _limit(rehearsal, evidence, failures, language)
+        if limit is not None:
+            found = [replace(each, root_cause=True) for each in silent]
+            ended = Outcome.SILENT_FAILURE if found else Outcome.SIMULATION_LIMIT
+            return Verdict(ended, found, limit, modified, missing)
+    passed = outcome in (Outcome.SUCCEEDED, Outcome.SILENT_FAILURE)
+    survived = tuple(_without_repeats(rehearsal.limits)) if passed else ()
+    said = (NOT_SIMULATED,) if passed else ()
+    return Verdict(outcome, list(failures), None, modified, (*said, *missing, *survived))
+
+
+def _limit(
+    rehearsal: Rehearsal, evidence: Evidence, failures: Sequence[Failure], language: Language
+) -> Failure | None:
+    """What the simulation could not do, if that is why the run ended."""
+    if evidence.status == "timed-out":
+        ranks = list(evidence.ranks.values())
+        # Ranks that wait for each other are the script's doing, however fast the devices.
+        return None if waiting_ranks(ranks) else _as_limit(_first(failures), "time")
+    if not failures:
+        return None
+    root = failures[0]
+    if root.kind == limits.KIND:
+        return _announced(root, rehearsal, language)
+    outgrown = next((seen for seen in rehearsal.limits if seen.kind in _OF_THE_WHOLE_RUN), None)
+    if outgrown is not None and root.kind in _WITHOUT_A_WORD:
+        message = outgrown.message.in_language(language)
+        return _as_limit(replace(root, rank=outgrown.rank, message=message), outgrown.kind)
+    kind = limits.kind_of_limit(root, offline=rehearsal.offline)
+    return None if kind is None else _as_limit(root, kind)
+
+
+def _announced(root: Failure, rehearsal: Rehearsal, language: Language) -> Failure:
+    """The limit in the words of the journal where one fits, which are in both languages."""
+    fitting = [
+        seen for seen in rehearsal.limits if seen.message.en and seen.message.en in root.message
+    ]
+    of_rank = [seen for seen in rehearsal.limits if seen.rank == root.rank]
+    for seen in (*fitting, *of_rank[-1:]):
+        message = seen.message.in_language(language) if fitting else root.message
+        return _as_limit(replace(root, message=message), seen.kind or "missing-kernel")
+    return _as_limit(root, "missing-kernel")
+
+
+def _as_limit(failure: Failure, kind: str) -> Failure:
+    before = limits.OF_KIND.get(kind)
+    after = limits.EXPLANATION
+    explanation = after if before is None else words.both(before, after)
+    return replace(failure, kind=kind, code=None, explanation=explanation, root_cause=True)
+
+
+def _first(failures: Sequence[Failure]) -> Failure:
+    return failures[0] if failures else words.without_place("", _TIME, _TIME, "en")
+
+
+def _is_silent(failure: Failure, evidence: Evidence) -> bool:
+    kinds = {each.kind for rank in evidence.ranks.values() for each in rank.suspicions}
+    return failure.kind in kinds
+
+
+def _without_repeats(seen: Sequence[LimitSeen]) -> Iterator[Translated]:
+    told: set[str] = set()
+    for each in seen:
+        if each.message.en not in told:
+            told.add(each.message.en)
+            yield _WENT_ON.filled(limit=each.message)
+
+
+def _events(directory: Path) -> Iterator[dict[str, Any]]:
+    """Every entry of every process, in the order of time."""
+    found = []
+    for path in sorted(directory.glob("rehearsal-*.jsonl")):
+        for line in _text(path).splitlines():
+            event = parse_entry(line)
+            if "event" in event:
+                found.append(event)
+    return iter(sorted(found, key=lambda event: float(event.get("time") or 0)))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+_OF_THE_WHOLE_RUN = frozenset({"host-memory", "disk", "isolation"})
+"""Limits that end a run from outside."""
+_WITHOUT_A_WORD = frozenset(
+    {
+        "killed",
+        "exit-status",
+        "fatal-signal",
+        "launcher",
+        "peer-lost",
+        "rank-left-early",
+        "run-lost",
+        "worker-killed",
+    }
+)
+"""What remains of ranks that were ended so; an exception of a rank's own means something else."""
+NOT_SIMULATED = Translated(
+    en="simulated GPUs do not show the numerics of CUDA kernels, races between streams, real GPU memory, NCCL's own "
+    "failures, or speed",
+    zh_cn="模拟 GPU 无法体现 CUDA kernel 的数值特性、stream 之间的竞争、真实显存占用、NCCL 自身的故障以及速度",
+)
+_WENT_ON = Translated(
+    en="the simulation lacks this, and the script went on without it: {limit}",
+    zh_cn="模拟不支持此项，脚本在没有它的情况下继续运行：{limit}",
+)
+_TIME = Translated(en="time was over", zh_cn="时间已到")

@@ -1,0 +1,80 @@
+"""What the detectors saw go wrong without an error, as failures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ranksafe.localization import Language, Translated
+from ranksafe.runs.explain.collective_order import KIND as PARTED
+from ranksafe.runs.explain.evidence import Evidence, RankEvidence, Suspicion
+from ranksafe.runs.explain.locate import UserCode, innermost_user_frame
+from ranksafe.runs.model import Failure
+
+
+def with_silent_failures(
+    failures: Sequence[Failure], evidence: Evidence, user_code: UserCode, language: Language
+) -> list[Failure]:
+    """``failures``, root causes first, and what the detectors saw besides.
+
+    Where every rank only waited for others, the collectives in which they parted are the cause.
+    """
+    alone = not any(failure.root_cause for failure in failures)
+    silent = silent_failures(evidence, user_code, language, root_cause=alone)
+    somebody_blamed = any(
+        failure.root_cause and failure.kind not in _WAITING for failure in failures
+    ) or any(failure.kind == "time-limit" and not failure.root_cause for failure in failures)
+    if alone or somebody_blamed:
+        return [*failures, *silent]
+    parted = [replace(each, root_cause=True) for each in silent if each.kind == PARTED]
+    others = [each for each in silent if each.kind != PARTED]
+    if parted:
+        failures = [replace(each, root_cause=False) for each in failures]
+    return [*parted, *failures, *others]
+
+
+def silent_failures(
+    evidence: Evidence, user_code: UserCode, language: Language, *, root_cause: bool
+) -> list[Failure]:
+    """One failure per kind and line: what several ranks report alike is one.
+
+    ``root_cause``: whether nothing else explains how the run ended.
+    """
+    found: dict[tuple[str, str | None, int | None], Failure] = {}
+    for _, rank in sorted(evidence.ranks.items()):
+        for suspicion in rank.suspicions:
+            failure = _failure(suspicion, rank, user_code, language, root_cause)
+            found.setdefault((failure.kind, failure.filename, failure.line), failure)
+    return list(found.values())
+
+
+def _failure(
+    suspicion: Suspicion,
+    rank: RankEvidence,
+    user_code: UserCode,
+    language: Language,
+    root_cause: bool,
+) -> Failure:
+    frames = user_code.marked(suspicion.frames)
+    frame = innermost_user_frame(frames)
+    return Failure(
+        kind=suspicion.kind,
+        code=suspicion.code,
+        rank=rank.rank,
+        message=suspicion.message.in_language(language),
+        filename=frame.filename if frame else None,
+        line=frame.line if frame else None,
+        column=frame.column if frame else None,
+        end_line=frame.end_line if frame else None,
+        end_column=frame.end_column if frame else None,
+        frames=frames,
+        explanation=_NO_ERROR,
+        root_cause=root_cause,
+    )
+
+
+_WAITING = frozenset({"collective-timeout", "peer-lost", "time-limit"})
+_NO_ERROR = Translated(
+    en="Nothing raises an error here, and the result is wrong all the same.",
+    zh_cn="此处不会报错，但结果仍然是错的。",
+)
