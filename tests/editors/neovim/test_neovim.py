@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from ranksafe.rehearsal.native import native_files
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
@@ -42,6 +43,8 @@ if __name__ == "__main__":
     dist.init_process_group("gloo")
     check(dist.get_rank())
 """
+
+REPLICAS = (HERE.parent / "vscode" / "workspace" / "rehearsed_run.py").read_text()
 
 ENDLESS = """\
 import time
@@ -79,6 +82,7 @@ def project(tmp_path: Path) -> Path:
     (folder / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
     (folder / "failing.py").write_text(FAILING)
     (folder / "endless.py").write_text(ENDLESS)
+    (folder / "replicas.py").write_text(REPLICAS)
     return folder
 
 
@@ -94,9 +98,20 @@ def test_journey_with_a_run(journey: str, neovim: str, project: Path) -> None:
     _travel(journey, neovim, project)
 
 
+@needs_torch
+@pytest.mark.torch
+@pytest.mark.skipif(sys.platform != "linux", reason="simulated GPUs are there for Linux")
+def test_journey_with_a_rehearsal(neovim: str, project: Path) -> None:
+    assert TORCH_PYTHON is not None
+    # Compiled here, where it may take its time, and not while the editor waits.
+    native_files(Path(TORCH_PYTHON), lambda _progress: None)
+    _travel("rehearse", neovim, project)
+
+
 def _travel(journey: str, neovim: str, project: Path) -> None:
     home = project.parent
     _install_command(home / "bin")
+    _share_compiled_devices(home / "CACHE")
     environment = {
         key: value
         for key, value in os.environ.items()
@@ -131,6 +146,15 @@ def _travel(journey: str, neovim: str, project: Path) -> None:
     seen = process.stdout + process.stderr
     assert process.returncode == 0, seen
     assert "journey finished" in seen
+
+
+def _share_compiled_devices(cache: Path) -> None:
+    """The simulated devices that other tests had compiled: a minute of the processor for each environment."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    compiled = base / "ranksafe" / "native"
+    compiled.mkdir(parents=True, exist_ok=True)
+    (cache / "ranksafe").mkdir(parents=True)
+    (cache / "ranksafe" / "native").symlink_to(compiled)
 
 
 def _install_command(folder: Path) -> None:

@@ -55,6 +55,7 @@ before(async () => {
     codeServer.writeSettings("User", USER_SETTINGS);
     codeServer.writeSettings("Machine", MACHINE_SETTINGS);
     codeServer.install(process.env.RANKSAFE_VSIX);
+    codeServer.shareCompiledDevices();
     await codeServer.start();
     const home = join(state, "browser");
     mkdirSync(home);
@@ -252,6 +253,31 @@ test("cancel by the progress in the status bar", { skip: needsTorch }, async () 
     await workbench.cancelProgress("Run endless_run.py");
     await workbench.until("the ranks to end", () => !ranks.some(isAlive));
     await workbench.lens("Run on").waitFor();
+});
+
+test("a rehearsal on simulated GPUs draws what a second GPU would have hit", { skip: needsTorch }, async () => {
+    await workbench.open("rehearsed_run.py");
+    await workbench.lens("Rehearse on 2 GPUs").waitFor();
+    await workbench.screenshot("rehearse-lens");
+    await workbench.lens("Rehearse on 2 GPUs").click();
+    await workbench.dialog().waitFor();
+    assert.match(await workbench.dialog().innerText(), /simulated/);
+    await workbench.clickDialog("Run");
+    const message = await workbench.notification("rehearsed_run.py failed", RUN_MILLISECONDS);
+    assert.match(message, /same device/);
+    const squiggle = await workbench.squiggle("error", "self.linear(batch) * self.scale");
+    assert.equal(squiggle.line, 14);
+    const row = await workbench.problem(/cuda:1/);
+    assert.match(row, /RS513/);
+    await workbench.screenshot("rehearsal-failure");
+});
+
+test("the picker of targets offers simulated GPUs", { skip: needsTorch }, async () => {
+    await workbench.open("rehearsed_run.py");
+    await workbench.command("Choose Where to Run");
+    await workbench.page.locator(".quick-input-list-entry", { hasText: "simulated:4" }).click();
+    await workbench.lens("Rehearse on 4 GPUs").waitFor();
+    await workbench.screenshot("target");
 });
 
 test("the language status names the server and its Python", async () => {
