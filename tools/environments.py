@@ -20,6 +20,16 @@ ROOT = Path(__file__).resolve().parent.parent
 TORCH = "2.13.0"
 RUN_PACKAGES = [f"torch=={TORCH}", "accelerate==1.15.0", "numpy"]
 TEST_PACKAGES = [*RUN_PACKAGES, "transformers==5.23.0", "trl==1.16.0"]
+CUDA_TORCH = "2.15.0"
+PURE_PYTHON_NEEDS = [
+    "filelock",
+    "typing-extensions",
+    "sympy",
+    "networkx",
+    "jinja2",
+    "fsspec",
+    "numpy",
+]
 CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
 """PyTorch's own index: where PyPI's Linux wheel would bring gigabytes of CUDA libraries."""
 
@@ -65,6 +75,20 @@ def torch_environment(*, for_tests: bool = True) -> Path:
         _install_torch(python)
         pip(python, ["install", "--quiet", *packages])
         stamps[-1].touch()
+    return python
+
+
+def cuda_build_environment() -> Path:
+    """The interpreter of an environment with PyPI's torch, a CUDA build, without the gigabytes of CUDA libraries."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    folder = cache_folder() / f"torch-cuda-{CUDA_TORCH}-python{version}"
+    python = _virtual_environment(folder)
+    done = folder / f".set-up-{_stamp([CUDA_TORCH, *PURE_PYTHON_NEEDS])}"
+    if not done.exists():
+        say(f"installing torch {CUDA_TORCH} (once, 540 MB; kept in {folder})")
+        pip(python, ["install", "--quiet", "--no-deps", f"torch=={CUDA_TORCH}"])
+        pip(python, ["install", "--quiet", *PURE_PYTHON_NEEDS])
+        done.touch()
     return python
 
 

@@ -33,7 +33,7 @@ RELEASES = ("2.15.0", "2.14.1", "2.13.0", "2.13.0+cpu", "2.12.1", "2.11.0", "2.1
 def prebuild(python: Path, environment: dict[str, str]) -> Path:
     """Compile for the torch of ``python`` and return the new folder. Raises RehearsalNotPossible."""
     build = torch_build(python, environment)
-    cache = BuildCache(environments.cache_folder() / "prebuild")
+    cache = BuildCache.of_user()
     builder = Builder(build, cache, lambda step: environments.say(step.en), lambda: False)
     finished = Path(builder.files().devices).parent
     place = PREBUILT_FOLDER / prebuilt_name(build)

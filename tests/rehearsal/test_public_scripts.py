@@ -31,7 +31,9 @@ def _rehearsed(script: PublishedScript, python: Path, packages: Path | None) -> 
 
 def test_the_published_trl_script_fails_as_it_does_on_two_real_gpus(torch_python: Path) -> None:
     script = next(script for script in scripts() if script.name == "trl-sft-python")
-    installed_script = next(torch_python.parents[1].glob("lib/python*/site-packages/trl/scripts/sft.py"))
+    installed_script = next(
+        torch_python.parents[1].glob("lib/python*/site-packages/trl/scripts/sft.py")
+    )
     import hashlib
 
     if hashlib.sha256(installed_script.read_bytes()).hexdigest() != script.sha256:

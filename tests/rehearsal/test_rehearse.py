@@ -21,12 +21,13 @@ from ranksafe.rehearsal.settings import Isolation, RehearsalOptions
 from ranksafe.runs.explain.rehearsed import NOT_SIMULATED
 from ranksafe.runs.model import Outcome, RunEvent, RunRequest, RunResult
 from ranksafe.runs.proofs.environment import overlay_for
-from ranksafe.runs.proofs.header import ExpectedException, RunsOn, read_header
+from ranksafe.runs.proofs.header import ExpectedException, Launch, RunsOn, read_header
 from ranksafe.runs.start import Run, start_run
 
 from .conftest import RehearsalEnvironment
 
 ROOT = Path(__file__).parents[2]
+PROGRAMS = Path(__file__).parent / "programs"
 LONGEST_SECONDS = 240.0
 pytestmark = pytest.mark.torch
 
@@ -167,14 +168,39 @@ def test_a_silent_failure_is_found_and_its_fixed_twin_is_not_accused(
     assert passed.result.outcome is Outcome.SUCCEEDED, passed.explained()
 
 
-def _rehearsed_proof(program: Path, rehearsals: Rehearsals) -> Rehearsed:
+@pytest.mark.long
+def test_the_message_of_an_affected_version_comes_out(rehearsals: Rehearsals) -> None:
+    program = PROGRAMS / "device_map_under_launcher.py"
+    failed = _rehearsed_proof(program, rehearsals)
+    assert failed.result.outcome is Outcome.FAILED, failed.explained()
+    first = failed.result.failures[0]
+    assert "got mixed torch.Tensor and DTensor" in first.message
+    assert (failed.blamed_line, first.code) == ("trainer.train()", "RS201")
+
+
+@pytest.mark.long
+def test_half_of_a_batch_that_is_dropped_without_an_error_is_found(rehearsals: Rehearsals) -> None:
+    program = PROGRAMS / "half_of_the_batch.py"
+    silent = _rehearsed_proof(program, rehearsals)
+    assert silent.result.outcome is Outcome.SILENT_FAILURE, silent.explained()
+    first = silent.result.failures[0]
+    assert first.kind == "dropped-replicas"
+    assert first.code in ("RS101", "RS501")
+    assert silent.blamed_line == "trainer.train()"
+    launched = _rehearsed_proof(program, rehearsals, launcher="accelerate")
+    assert launched.result.outcome is Outcome.SUCCEEDED, launched.explained()
+
+
+def _rehearsed_proof(
+    program: Path, rehearsals: Rehearsals, launcher: str | None = None
+) -> Rehearsed:
     header = read_header(program)
     overlay = overlay_for(header.requires, rehearsals.python, lambda text: None)
-    launched = header.runs_on is RunsOn.CPU_RANKS
+    launched = header.runs_on is RunsOn.CPU_RANKS or header.launch is Launch.ACCELERATE
     return rehearsals.finish(
         program,
         f"simulated:{header.ranks}",
-        launcher="accelerate" if launched else "python",
+        launcher=launcher or ("accelerate" if launched else "python"),
         environment={} if overlay is None else {"PYTHONPATH": str(overlay)},
     )
 

@@ -54,7 +54,9 @@ def test_nodes_know_their_number_and_the_environment() -> None:
 
 def test_one_failure_ends_the_others_with_its_status(tmp_path: Path) -> None:
     started = tmp_path / "started"
-    waiting = f"import os, time; open({str(started)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    waiting = (
+        f"import os, time; open({str(started)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
+    )
     failing = (
         f"import os, sys, time\nwhile not os.path.exists({str(started)!r}): time.sleep(0.02)\n"
         "time.sleep(0.2)\nsys.exit(7)"
@@ -102,7 +104,10 @@ def test_the_launchers_options() -> None:
     assert several_nodes.accelerate_options(1, 2, 29400) == [
         "--num_machines=2", "--machine_rank=1", "--main_process_ip=127.0.0.1", "--main_process_port=29400",
     ]  # fmt: skip
-    assert json.loads(several_nodes.settings_as_text([["a"]])) == {"commands": [["a"]], "environment": {}}
+    assert json.loads(several_nodes.settings_as_text([["a"]])) == {
+        "commands": [["a"]],
+        "environment": {},
+    }
 
 
 def test_it_is_started_wrongly() -> None:

@@ -52,7 +52,8 @@ def test_all_ranks_get_the_same_small_model_and_the_journal_names_it(
     assert rehearsed.returncode == 0, rehearsed.stderr
     for key in ("WEIGHTS", "TEXT", "KIND"):
         said = [line for line in rehearsed.lines if line.startswith(key)]
-        assert len(said) == 2 and len(set(said)) == 1, said
+        assert len(said) == 2, said
+        assert len(set(said)) == 1, said
     assert (
         "KIND LlamaForCausalLM torch.bfloat16 2 meta-llama/Llama-3.1-8B-Instruct" in rehearsed.lines
     )
@@ -101,7 +102,8 @@ def test_what_is_not_known_is_a_limit_with_a_way_out(one_process: Rehearsed) -> 
     ]
     assert limits.count("nobody/has-this") == 2
     unavailable = one_process.events("unavailable")
-    assert unavailable and all(event["message"]["zh_cn"] for event in unavailable)
+    assert unavailable
+    assert all(event["message"]["zh_cn"] for event in unavailable)
 
 
 def test_a_wrong_split_is_the_users_error(one_process: Rehearsed) -> None:
@@ -143,7 +145,8 @@ def test_shrinking_can_be_turned_off(rehearse: Rehearse, tmp_path: Path) -> None
         offline=True,
         environment={"HF_HOME": str(tmp_path)},
     )
-    assert rehearsed.returncode == 1 and "OSError" in rehearsed.stderr
+    assert rehearsed.returncode == 1
+    assert "OSError" in rehearsed.stderr
     assert not rehearsed.events("modified")
 
 
@@ -211,8 +214,10 @@ def test_names_of_the_hub() -> None:
 
 def test_configurations_of_a_dataset_differ() -> None:
     first, second = known("nyu-mll/glue", "mrpc"), known("glue", "mnli")
-    assert first is not None and "sentence1" in first.columns
-    assert second is not None and "validation_matched" in second.splits
+    assert first is not None
+    assert "sentence1" in first.columns
+    assert second is not None
+    assert "validation_matched" in second.splits
     assert known("glue", "nothing") is None
 
 

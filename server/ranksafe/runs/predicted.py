@@ -19,10 +19,10 @@ _LONGEST_FILE = 2_000_000
 def with_predicted_rule(failure: Failure, gpus: int | None) -> Failure:
     """``failure`` with the code of the candidate rule whose finding is nearest to one of the user's frames.
 
-    Unchanged where the code is known, no rule is a candidate, or none of them has a finding there.
+    Unchanged where no rule is a candidate, or none of them has a finding there; a code that is no candidate stays.
     """
     candidates = candidates_of(failure.kind)
-    if failure.code is not None or not candidates:
+    if not candidates or failure.code not in (None, *candidates):
         return failure
     analyzer = Analyzer(Registry.load(), Configuration(select=candidates), LaunchContext(gpus=gpus))
     nearest = min(_distances(failure, analyzer, candidates), default=None)

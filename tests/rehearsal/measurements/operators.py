@@ -2,7 +2,8 @@
 
     PYTHONPATH=server:tests/rehearsal python tests/rehearsal/measurements/operators.py PYTHON [--dtypes float32 float16]
 
-PYTHON is an interpreter with torch. Prints markdown; ``--json FILE`` keeps every entry. An entry is one operator of
+PYTHON is an interpreter with torch; torch's database needs the package expecttest (0.3.0 was used), which may lie in a
+folder of its own (``--packages FOLDER``). Prints markdown; ``--json FILE`` keeps every entry. An entry is one operator of
 ``torch.testing._internal.common_methods_invocations.op_db`` with one dtype, run with up to four of its sample inputs.
 It is *equal* when results and gradients are within the tolerance, *explained* when it is in a table below, and
 *different* otherwise. It is *not applicable* when the CPU cannot run it or CUDA does not support the dtype.
@@ -53,6 +54,7 @@ UNINITIALISED_OPERATORS = {
 def inside(arguments: argparse.Namespace) -> None:
     """The half that runs with simulated devices: print one JSON line per entry."""
     warnings.simplefilter("ignore")
+    sys.path.extend(arguments.packages)
     import torch
     from torch.testing._internal.common_methods_invocations import op_db
 
@@ -66,7 +68,9 @@ def inside(arguments: argparse.Namespace) -> None:
             if arguments.only and full_name not in arguments.only:
                 continue
             state, why = _entry(op, full_name, dtype)
-            print(json.dumps({"op": full_name, "dtype": name, "state": state, "why": why}), flush=True)
+            print(
+                json.dumps({"op": full_name, "dtype": name, "state": state, "why": why}), flush=True
+            )
     print(json.dumps({"cost": _microseconds_per_call()}), flush=True)
 
 
@@ -170,7 +174,10 @@ def _difference(full_name: str, expected: Any, actual: Any, dtype: Any) -> str |
 
     shape_only = full_name in RANDOM_OPERATORS | UNINITIALISED_OPERATORS
     tolerance = TOLERANCE[str(dtype).removeprefix("torch.")]
-    for kind, left, right in (("result", *_pair(expected, actual, 0)), ("gradient", *_pair(expected, actual, 1))):
+    for kind, left, right in (
+        ("result", *_pair(expected, actual, 0)),
+        ("gradient", *_pair(expected, actual, 1)),
+    ):
         if len(left) != len(right):
             return f"{len(left)} {kind}s on the CPU, {len(right)} on the device"
         for one, other in zip(left, right, strict=True):
@@ -179,7 +186,11 @@ def _difference(full_name: str, expected: Any, actual: Any, dtype: Any) -> str |
             if not shape_only:
                 try:
                     torch.testing.assert_close(
-                        other.detach().cpu(), one.detach(), rtol=tolerance, atol=tolerance, equal_nan=True
+                        other.detach().cpu(),
+                        one.detach(),
+                        rtol=tolerance,
+                        atol=tolerance,
+                        equal_nan=True,
                     )
                 except AssertionError as error:
                     return f"{kind}: {' '.join(str(error).split())[:160]}"
@@ -209,8 +220,17 @@ def _microseconds_per_call() -> dict[str, float]:
             work(value)
         return round((time.process_time() - start) / 20_000 * 1e6, 2)
 
-    works = {"add": lambda x: x + x, "mm": lambda x: x @ x, "add_": lambda x: x.add_(0.0), "view": lambda x: x.view(-1)}
-    return {f"{name} {device}": cost(device, work) for name, work in works.items() for device in ("cpu", "cuda")}
+    works = {
+        "add": lambda x: x + x,
+        "mm": lambda x: x @ x,
+        "add_": lambda x: x.add_(0.0),
+        "view": lambda x: x.view(-1),
+    }
+    return {
+        f"{name} {device}": cost(device, work)
+        for name, work in works.items()
+        for device in ("cpu", "cuda")
+    }
 
 
 def outside(arguments: argparse.Namespace) -> int:
@@ -218,6 +238,7 @@ def outside(arguments: argparse.Namespace) -> int:
     from conftest import compiled_for, run_rehearsal
 
     options = ["--inside", "--dtypes", *arguments.dtypes]
+    options += ["--packages", *arguments.packages]
     options += ["--stride", str(arguments.stride), "--offset", str(arguments.offset)]
     with tempfile.TemporaryDirectory() as folder:
         done = run_rehearsal(
@@ -267,6 +288,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", help="full names of operators")
     parser.add_argument("--stride", type=int, default=1, help="every n-th operator")
     parser.add_argument("--offset", type=int, default=0)
+    parser.add_argument("--packages", nargs="*", default=[], help="folders with expecttest")
     parser.add_argument("--json", help="keep every entry here")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()

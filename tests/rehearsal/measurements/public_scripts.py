@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "public_scripts"))
-from published import (  # noqa: E402
+from published import (
     NotFetched,
     PublishedScript,
     Rehearsal,
@@ -38,9 +38,13 @@ def main() -> int:
     python = Path(os.environ["RANKSAFE_TEST_TORCH_PYTHON"])
     packages = installed(python)
     kept = _read(arguments.json)
-    chosen = [script for script in scripts() if not arguments.names or script.name in arguments.names]
+    chosen = [
+        script for script in scripts() if not arguments.names or script.name in arguments.names
+    ]
     if arguments.again:
-        chosen = [script for script in chosen if script.name not in kept or not kept[script.name].is_true]
+        chosen = [
+            script for script in chosen if script.name not in kept or not kept[script.name].is_true
+        ]
 
     def run(script: PublishedScript) -> None:
         try:

@@ -71,7 +71,9 @@ def all_reduce_types(rank: int, ranks: int) -> None:
 
 @check
 def channels_last_is_reduced_as_it_lies(rank: int, ranks: int) -> None:
-    image = torch.arange(24.0, device="cuda").reshape(1, 2, 3, 4).to(memory_format=torch.channels_last)
+    image = (
+        torch.arange(24.0, device="cuda").reshape(1, 2, 3, 4).to(memory_format=torch.channels_last)
+    )
     expected = image * ranks
     dist.all_reduce(image)
     assert torch.equal(image, expected)
@@ -94,7 +96,9 @@ def all_gather_forms(rank: int, ranks: int) -> None:
     assert [part[0].item() for part in parts] == list(range(ranks))
     uneven = [torch.empty(peer + 1, device="cuda") for peer in range(ranks)]
     dist.all_gather(uneven, torch.full((rank + 1,), float(rank), device="cuda"))
-    assert [part.tolist() for part in uneven] == [[float(peer)] * (peer + 1) for peer in range(ranks)]
+    assert [part.tolist() for part in uneven] == [
+        [float(peer)] * (peer + 1) for peer in range(ranks)
+    ]
     whole = torch.empty(2 * ranks, device="cuda")
     dist.all_gather_into_tensor(whole, on_device(float(rank), float(rank)))
     assert whole[::2].tolist() == list(range(ranks))
@@ -114,7 +118,9 @@ def scatter_and_gather(rank: int, ranks: int) -> None:
     if gathered is not None:
         assert [part[0].item() for part in gathered] == list(range(ranks))
     received: list[object] = [None]
-    dist.scatter_object_list(received, [{"for": peer} for peer in range(ranks)] if rank == 0 else None, src=0)
+    dist.scatter_object_list(
+        received, [{"for": peer} for peer in range(ranks)] if rank == 0 else None, src=0
+    )
     assert received == [{"for": rank}]
     told: list[object] = ["word", 3] if rank == 0 else [None, None]
     dist.broadcast_object_list(told, src=0)
@@ -127,7 +133,9 @@ def scatter_and_gather(rank: int, ranks: int) -> None:
 @check
 def reduce_scatter_forms(rank: int, ranks: int) -> None:
     output = torch.empty(2, device="cuda")
-    dist.reduce_scatter(output, [torch.full((2,), float(peer), device="cuda") for peer in range(ranks)])
+    dist.reduce_scatter(
+        output, [torch.full((2,), float(peer), device="cuda") for peer in range(ranks)]
+    )
     assert output.tolist() == [float(rank * ranks)] * 2
     uneven = torch.empty(rank + 1, device="cuda")
     dist.reduce_scatter(uneven, [torch.ones(peer + 1, device="cuda") for peer in range(ranks)])
@@ -148,7 +156,9 @@ def all_to_all_forms(rank: int, ranks: int) -> None:
     dist.all_to_all_single(uneven, rows, [rank + 1] * ranks, sizes)
     assert uneven[:: rank + 1, 0].tolist() == list(range(ranks))
     outputs = [torch.empty(rank + 1, device="cuda") for _ in range(ranks)]
-    dist.all_to_all(outputs, [torch.full((peer + 1,), float(rank), device="cuda") for peer in range(ranks)])
+    dist.all_to_all(
+        outputs, [torch.full((peer + 1,), float(rank), device="cuda") for peer in range(ranks)]
+    )
     assert [one[0].item() for one in outputs] == list(range(ranks))
 
 
@@ -164,12 +174,19 @@ def messages(rank: int, ranks: int) -> None:
     # Large enough for both directions to need each other.
     outgoing = torch.full((500_000,), float(rank), device="cuda")
     incoming = torch.empty_like(outgoing)
-    batch = [dist.P2POp(dist.isend, outgoing, following), dist.P2POp(dist.irecv, incoming, previous)]
+    batch = [
+        dist.P2POp(dist.isend, outgoing, following),
+        dist.P2POp(dist.irecv, incoming, previous),
+    ]
     for request in dist.batch_isend_irecv(batch):
         request.wait()
     assert (incoming == previous).all()
-    requests = [dist.irecv(incoming, src=previous)] if rank else [dist.isend(outgoing, dst=following)]
-    requests += [dist.isend(outgoing, dst=following)] if rank else [dist.irecv(incoming, src=previous)]
+    requests = (
+        [dist.irecv(incoming, src=previous)] if rank else [dist.isend(outgoing, dst=following)]
+    )
+    requests += (
+        [dist.isend(outgoing, dst=following)] if rank else [dist.irecv(incoming, src=previous)]
+    )
     for request in requests:
         assert request is not None
         request.wait()
@@ -218,7 +235,9 @@ def functional(rank: int, ranks: int) -> None:
     assert reduced.item() == ranks
     gathered = functional_collectives.all_gather_tensor(on_device(float(rank)), 0, group)
     assert gathered.tolist() == list(range(ranks))
-    scattered = functional_collectives.reduce_scatter_tensor(torch.ones(ranks, device="cuda"), "avg", 0, group)
+    scattered = functional_collectives.reduce_scatter_tensor(
+        torch.ones(ranks, device="cuda"), "avg", 0, group
+    )
     assert scattered.item() == 1.0
 
 
@@ -238,7 +257,9 @@ def groups_and_meshes(rank: int, ranks: int) -> None:
     assert tensor.item() == ranks
     sharded = distribute_tensor(torch.arange(4.0 * ranks, device="cuda"), mesh["model"], [Shard(0)])
     assert sharded.to_local().numel() == 4
-    assert sharded.redistribute(placements=[Replicate()]).to_local().sum().item() == sum(range(4 * ranks))
+    assert sharded.redistribute(placements=[Replicate()]).to_local().sum().item() == sum(
+        range(4 * ranks)
+    )
 
 
 @check
@@ -262,12 +283,24 @@ def settings_of_the_group(rank: int, ranks: int) -> None:
 
 @check
 def refusals(rank: int, ranks: int) -> None:
-    raised(lambda: dist.all_reduce(torch.ones(1)), RuntimeError, "No backend type associated with device type cpu")
+    raised(
+        lambda: dist.all_reduce(torch.ones(1)),
+        RuntimeError,
+        "No backend type associated with device type cpu",
+    )
     strided = torch.ones(4, 4, device="cuda").t()[1:]
     raised(lambda: dist.all_reduce(strided), ValueError, "Tensors must be contiguous")
-    raised(lambda: dist.all_reduce(on_device(1.0), op=dist.ReduceOp.BAND), ValueError, "ReduceOp.BAND with NCCL")
+    raised(
+        lambda: dist.all_reduce(on_device(1.0), op=dist.ReduceOp.BAND),
+        ValueError,
+        "ReduceOp.BAND with NCCL",
+    )
     flag = torch.tensor([True], device="cuda")
-    raised(lambda: dist.all_reduce(flag, op=dist.ReduceOp.AVG), TypeError, "ReduceOp.AVG with boolean inputs")
+    raised(
+        lambda: dist.all_reduce(flag, op=dist.ReduceOp.AVG),
+        TypeError,
+        "ReduceOp.AVG with boolean inputs",
+    )
     small = torch.empty(1, device="cuda")
     raised(
         lambda: dist.all_gather_into_tensor(small, torch.ones(3, device="cuda")),

@@ -26,7 +26,9 @@ def main() -> None:
         norm = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
-    state = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+    state = get_model_state_dict(
+        model, options=StateDictOptions(full_state_dict=True, cpu_offload=True)
+    )
     total = norm.full_tensor().item()
     if dist.get_rank() == 0:
         print(f"loss {loss.item():.4f} gradient norm {total:.4f} tensors {len(state)}", flush=True)

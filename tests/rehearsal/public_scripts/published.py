@@ -11,12 +11,13 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import tomllib
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tomllib
 from ranksafe.runs.proofs.environment import cache_directory, overlay_for
 
 HERE = Path(__file__).parent
@@ -28,6 +29,8 @@ _COMMAND_LINE = (
     "from ranksafe.cli.main import run_command_line; sys.exit(run_command_line())"
 )
 _FETCH_SECONDS = 900
+_fetching = threading.Lock()
+"""Two scripts may come from the same package."""
 
 
 class NotFetched(Exception):
@@ -88,7 +91,10 @@ class Rehearsal:
 def scripts() -> list[PublishedScript]:
     """The manifest's entries."""
     entries = tomllib.loads(MANIFEST.read_text("utf-8"))["script"]
-    return [PublishedScript(**{**entry, "requires": tuple(entry.get("requires", ()))}) for entry in entries]
+    return [
+        PublishedScript(**{**entry, "requires": tuple(entry.get("requires", ()))})
+        for entry in entries
+    ]
 
 
 def fetched(script: PublishedScript, python: Path) -> Path:
@@ -96,7 +102,8 @@ def fetched(script: PublishedScript, python: Path) -> Path:
     if script.kind == "documented":
         path = HERE / "documented" / script.path
     else:
-        path = _source(script.package, script.version, python) / script.path
+        with _fetching:
+            path = _source(script.package, script.version, python) / script.path
     found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
     if found != script.sha256:
         raise NotFetched(f"{script.name}: {path} has {found}, the manifest says {script.sha256}")
@@ -115,7 +122,9 @@ def installed(python: Path) -> Path:
     return folder
 
 
-def rehearse(script: PublishedScript, path: Path, python: Path, packages: Path | None, gpus: int = 2) -> Rehearsal:
+def rehearse(
+    script: PublishedScript, path: Path, python: Path, packages: Path | None, gpus: int = 2
+) -> Rehearsal:
     """Run ``ranksafe rehearse`` on it in an empty folder, with an empty cache of models."""
     folders = [] if packages is None else [str(packages)]
     overlay = overlay_for(script.requires, python, lambda text: print(text.en, file=sys.stderr))
@@ -161,7 +170,8 @@ def table(rehearsals: Sequence[Rehearsal]) -> str:
         file = script.path if script.kind == "published" else f"documented/{script.path}"
         arguments = f" `{script.arguments}`" if script.arguments else ""
         cells = [
-            f"{script.package} {script.version}" + (f" with {script.requires[0]}" if script.requires else ""),
+            f"{script.package} {script.version}"
+            + (f" with {script.requires[0]}" if script.requires else ""),
             f"{file}{arguments}",
             script.sha256,
             script.launcher,

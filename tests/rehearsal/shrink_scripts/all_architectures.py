@@ -9,7 +9,7 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_MAPPING
 
 sys.path.insert(0, sys.argv[1])
-from ranksafe_rehearsal.shrink import narrow  # noqa: E402
+from ranksafe_rehearsal.shrink import narrow
 
 warnings.filterwarnings("ignore")
 transformers.logging.set_verbosity_error()

@@ -16,7 +16,7 @@ if sys.argv[1] == "wrong":
 else:
     fully_shard(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(3):
+for _ in range(3):
     optimizer.zero_grad()
     model(torch.randn(8, 4)).sum().backward()
     optimizer.step()

@@ -1,7 +1,7 @@
 """Clearing away what an isolation needs in the run's folder."""
 
 # Files as the kernel sees them, call by call: pathlib would only hide which calls are made.
-# ruff: noqa: PTH101, PTH106, PTH118
+# ruff: noqa: PTH101, PTH106, PTH114, PTH118
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from ranksafe.rehearsal.native.compiler import (
 )
 from ranksafe.rehearsal.native.manifest import DEVICES, Manifest, nccl_file
 from ranksafe.rehearsal.native.prebuilt import prebuilt_files
+from ranksafe.rehearsal.native.shared_library import oldest_glibc
 from ranksafe.rehearsal.native.sources import SOURCES, SourceTree
 from ranksafe.rehearsal.native.stand_ins import GENERATOR_FILES, make_stand_ins
 from ranksafe.rehearsal.settings import NativeFiles
@@ -112,7 +113,9 @@ class Builder:
             )
         device_checks.write_table(self.build.folder.parent, folder / device_checks.TABLE_FILE)
         key = build_key(self.build, self.sources)
-        Manifest(key, self.build.version, stand_ins, DEVICES, nccl).write(folder)
+        files = [*stand_ins, DEVICES, nccl]
+        glibc = oldest_glibc([folder / name for name in files], compiler.tool("readelf"))
+        Manifest(key, self.build.version, stand_ins, DEVICES, nccl, glibc).write(folder)
 
     def _link(self, compiler: Compiler, arguments: Sequence[str], folder: Path) -> None:
         run_compiler([*compiler.command, *arguments], folder, self.should_stop)

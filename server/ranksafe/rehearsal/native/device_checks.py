@@ -9,9 +9,11 @@ The table is text, one operator a line, words separated by one space:
 
     checked aten::addmm wrapper_CUDA_addmm
     unchecked aten::add.Tensor
-    absent aten::_histogramdd_bin_edges
+    absent aten::_histogramdd_bin_edges CUDA
+    absent aten::_sparse_mm_reduce_impl SparseCsrCUDA
 
-``absent``: the operator has a kernel for the CPU and none for CUDA, so it fails on a real GPU as well.
+``absent``: the operator has a kernel for the CPU and none for CUDA, so it fails on a real GPU as well. The last word is
+the dispatch key without a kernel, which tells strided tensors from sparse ones.
 """
 
 from __future__ import annotations
@@ -57,20 +59,25 @@ def write_table(site_packages: Path, destination: Path) -> bool:
 def table_lines(native_functions: str) -> list[str]:
     """The lines of the table for the text of a ``native_functions.yaml``."""
     operators = {operator.name: operator for operator in _operators(native_functions)}
-    return [line for operator in operators.values() if (line := _line(operator, operators))]
+    return [line for operator in operators.values() for line in _lines(operator, operators)]
 
 
-def _line(operator: _Operator, operators: dict[str, _Operator]) -> str | None:
-    """What is known about one operator; None where torch's CUDA build has no wrapper for it."""
+def _lines(operator: _Operator, operators: dict[str, _Operator]) -> Iterator[str]:
+    """What is known about one operator."""
     delegate = operators.get(operator.fields.get("structured_delegate", ""))
-    keys = delegate.keys if delegate else operator.keys
+    # A functional operator without kernels of its own takes its delegate's, key by key.
+    keys = operator.keys | delegate.keys if delegate else operator.keys
+    if not any(key.startswith("Composite") for key in keys):
+        for kind in ("", "Sparse", "SparseCsr"):
+            if f"{kind}CPU" in keys and f"{kind}CUDA" not in keys:
+                yield f"absent aten::{operator.name} {kind}CUDA"
     if "CUDA" not in keys:
-        composite = any(key.startswith("Composite") for key in keys)
-        return f"absent aten::{operator.name}" if "CPU" in keys and not composite else None
+        return
     if operator.fields.get("device_check") == "NoCheck":
-        return f"unchecked aten::{operator.name}"
+        yield f"unchecked aten::{operator.name}"
+        return
     structured = delegate is not None or operator.fields.get("structured") == "True"
-    return f"checked aten::{operator.name} {_wrapper(operator, structured)}"
+    yield f"checked aten::{operator.name} {_wrapper(operator, structured)}"
 
 
 def _wrapper(operator: _Operator, structured: bool) -> str:

@@ -27,6 +27,8 @@ class Manifest:
     stand_ins: tuple[str, ...]
     devices: str
     nccl_module: str
+    glibc: str
+    """The oldest C library that has all they need: ``2.34``."""
 
     @classmethod
     def read(cls, folder: Path) -> Manifest:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from ranksafe.rehearsal.native.manifest import Manifest
@@ -20,10 +21,22 @@ def prebuilt_files(
     build: TorchBuild, key: str, prebuilt: Path = PREBUILT_FOLDER
 ) -> NativeFiles | None:
     """The files that fit, or None: not there, damaged, or of another ``key``, because they were made for another build
-    of the same version, or of other sources."""
+    of the same version, or of other sources; or made on a system with a newer C library."""
     folder = prebuilt / prebuilt_name(build)
     try:
         manifest = Manifest.read(folder)
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    return manifest.files(folder) if manifest.key == key else None
+    fits = manifest.key == key and _numbers(manifest.glibc) <= _numbers(_glibc())
+    return manifest.files(folder) if fits else None
+
+
+def _glibc() -> str:
+    try:
+        return (os.confstr("CS_GNU_LIBC_VERSION") or "").removeprefix("glibc ")
+    except (AttributeError, OSError, ValueError):
+        return "0"  # another C library
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".") if part.isdigit())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,6 +77,17 @@ def read_shared_library(path: Path, readelf: str = "readelf") -> SharedLibrary:
         elif file and (found := _VERSION_NAME.search(line)):
             library.version_files[found.group(1)] = file
     return library
+
+
+def oldest_glibc(paths: Iterable[Path], readelf: str = "readelf") -> str:
+    """The version of the GNU C library that all of ``paths`` can be loaded with. Raises CompilerFailed and OSError."""
+    needed = [
+        tuple(map(int, version.removeprefix("GLIBC_").split(".")))
+        for path in paths
+        for version in read_shared_library(path, readelf).version_files
+        if re.fullmatch(r"GLIBC_[\d.]+", version)
+    ]
+    return ".".join(map(str, max(needed, default=(2, 17))))
 
 
 def _add_symbol(

@@ -10,7 +10,9 @@ accelerator = Accelerator()
 tokenizer = AutoTokenizer.from_pretrained("bert-base-cased")
 dataset = load_dataset("glue", "mrpc", split="train")
 dataset = dataset.map(
-    lambda rows: tokenizer(rows["sentence1"], rows["sentence2"], truncation=True, padding="max_length", max_length=128),
+    lambda rows: tokenizer(
+        rows["sentence1"], rows["sentence2"], truncation=True, padding="max_length", max_length=128
+    ),
     batched=True,
 )
 dataset = dataset.rename_column("label", "labels")

@@ -1,6 +1,6 @@
 """An autoencoder for MNIST with Lightning, after "Lightning in 15 minutes"."""
 
-import lightning as L
+import lightning
 import torch
 from torch import nn
 from torch.utils.data import DataLoader
@@ -11,7 +11,7 @@ encoder = nn.Sequential(nn.Linear(28 * 28, 64), nn.ReLU(), nn.Linear(64, 3))
 decoder = nn.Sequential(nn.Linear(3, 64), nn.ReLU(), nn.Linear(64, 28 * 28))
 
 
-class LitAutoEncoder(L.LightningModule):
+class LitAutoEncoder(lightning.LightningModule):
     def __init__(self, encoder, decoder):
         super().__init__()
         self.encoder = encoder
@@ -30,5 +30,7 @@ class LitAutoEncoder(L.LightningModule):
 
 
 train_loader = DataLoader(MNIST(".", download=True, transform=ToTensor()))
-trainer = L.Trainer(limit_train_batches=100, max_epochs=1, accelerator="gpu", devices=2, strategy="ddp")
+trainer = lightning.Trainer(
+    limit_train_batches=100, max_epochs=1, accelerator="gpu", devices=2, strategy="ddp"
+)
 trainer.fit(model=LitAutoEncoder(encoder, decoder), train_dataloaders=train_loader)

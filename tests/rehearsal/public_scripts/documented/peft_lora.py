@@ -24,7 +24,9 @@ quotes = quotes.map(
 )
 trainer = Trainer(
     model=model,
-    args=TrainingArguments(output_dir="lora", per_device_train_batch_size=4, max_steps=4, report_to="none"),
+    args=TrainingArguments(
+        output_dir="lora", per_device_train_batch_size=4, max_steps=4, report_to="none"
+    ),
     train_dataset=quotes,
     data_collator=DataCollatorForLanguageModeling(tokenizer, mlm=False),
 )

@@ -25,18 +25,19 @@ def accumulation():
     """Two backward passes per step, the first not synchronised; every rank evaluates on everything."""
     train, held_out = random_split(data(), [48, 16])
     loader = DataLoader(train, batch_size=4, sampler=DistributedSampler(train), num_workers=1)
-    model = DistributedDataParallel(nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2)))
+    model = DistributedDataParallel(
+        nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+    )
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, step / 2))
     for epoch in range(2):
         loader.sampler.set_epoch(epoch)
         for number, (inputs, labels) in enumerate(loader):
-            loss = lambda: nn.functional.cross_entropy(model(inputs), labels) / 2  # noqa: E731
             if number % 2 == 0:
                 with model.no_sync():
-                    loss().backward()
+                    (nn.functional.cross_entropy(model(inputs), labels) / 2).backward()
                 continue
-            loss().backward()
+            (nn.functional.cross_entropy(model(inputs), labels) / 2).backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             schedule.step()

@@ -8,7 +8,9 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from trl import SFTConfig, SFTTrainer
 
 words = ["<pad>", "<unk>", "<eos>", *(f"w{index}" for index in range(60))]
-plain = Tokenizer(models.WordLevel({word: index for index, word in enumerate(words)}, unk_token="<unk>"))
+plain = Tokenizer(
+    models.WordLevel({word: index for index, word in enumerate(words)}, unk_token="<unk>")
+)
 plain.pre_tokenizer = pre_tokenizers.Whitespace()
 tokenizer = PreTrainedTokenizerFast(
     tokenizer_object=plain, pad_token="<pad>", unk_token="<unk>", eos_token="<eos>"
@@ -23,7 +25,9 @@ model = LlamaForCausalLM(
         num_key_value_heads=2,
     )
 )
-texts = [" ".join(f"w{(index * 7 + place * place) % 60}" for place in range(6)) for index in range(32)]
+texts = [
+    " ".join(f"w{(index * 7 + place * place) % 60}" for place in range(6)) for index in range(32)
+]
 trainer = SFTTrainer(
     model=model,
     args=SFTConfig(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -89,16 +90,24 @@ def _after_torch(module: ModuleType) -> None:
     from . import communication, compiler, storages, tensor_types
     from .cuda import runtime
 
-    communication.install(sys.modules["torch._C"])
-    storages.install()
-    compiler.install(module)
-    tensor_types.install(module)
-    runtime.install_plan_cache(module)
+    steps: tuple[Callable[[], None], ...] = (
+        lambda: communication.install(sys.modules["torch._C"]),
+        storages.install,
+        lambda: compiler.install(module),
+        lambda: tensor_types.install(module),
+        lambda: runtime.install_plan_cache(module),
+    )
+    for step in steps:
+        try:
+            step()
+        except Exception as error:  # another version of torch
+            journal.problem("after torch", error)
     chosen = settings.current()
     if chosen is not None:
         for name in ("collectives", "outside"):
             _install_part(f".{name}", chosen)
         _arm_stand_ins(chosen)
+    state.devices().imported = True
 
 
 def _arm_stand_ins(chosen: settings.Settings) -> None:

@@ -21,6 +21,8 @@ class Devices:
         self.library = library
         self.physical: list[int] = []
         """For each visible device, its number on the node."""
+        self.imported = False
+        """Whether ``import torch`` is over; before, the program can have asked for nothing."""
         self._settled_in: int | None = None
         self._configure()
 
@@ -30,9 +32,11 @@ class Devices:
         return self._settled_in is not None and self._settled_in != os.getpid()
 
     def settle(self) -> int:
-        """The number of visible devices, from now on unchangeable."""
+        """The number of visible devices, unchangeable from the program's first question on."""
         if self._settled_in is None:
             self._configure()
+            if not self.imported:
+                return len(self.physical)
             self._settled_in = os.getpid()
             # As in torch, asking is enough: a process forked from now on cannot use CUDA.
             self.library.use_devices()

@@ -69,7 +69,7 @@ bool load_device_checks(const std::string& path) {
     if (kind == "unchecked") {
       set_no_device_check(name);
     } else if (kind == "absent") {
-      set_absent_on_cuda(name);
+      set_absent(wrapper, name); // the third word is the key here
     } else if (kind == "checked") {
       set_wrapper_name(name, wrapper);
     }
@@ -89,10 +89,10 @@ void set_wrapper_name(const std::string& operator_name, const std::string& wrapp
   table.wrappers[operator_name] = wrapper;
 }
 
-void set_absent_on_cuda(const std::string& operator_name) {
+void set_absent(const std::string& key, const std::string& operator_name) {
   DeviceCheckTable& table = device_check_table();
   std::lock_guard<std::mutex> lock(table.mutex);
-  table.absent.insert(operator_name);
+  table.absent.insert(key + " " + operator_name);
 }
 
 bool device_checks_known() {
@@ -107,10 +107,10 @@ bool has_no_device_check(const std::string& operator_name) {
   return table.unchecked.count(operator_name) > 0;
 }
 
-bool is_absent_on_cuda(const std::string& operator_name) {
+bool is_absent(const std::string& key, const std::string& operator_name) {
   DeviceCheckTable& table = loaded_table();
   std::lock_guard<std::mutex> lock(table.mutex);
-  return table.absent.count(operator_name) > 0;
+  return table.absent.count(key + " " + operator_name) > 0;
 }
 
 std::string wrapper_name(const std::string& operator_name) {

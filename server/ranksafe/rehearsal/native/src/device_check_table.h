@@ -11,12 +11,13 @@ bool load_device_checks(const std::string& path);
 
 void set_no_device_check(const std::string& operator_name);
 void set_wrapper_name(const std::string& operator_name, const std::string& wrapper);
-void set_absent_on_cuda(const std::string& operator_name);
+// `key`: CUDA, SparseCUDA, SparseCsrCUDA or NestedTensorCUDA.
+void set_absent(const std::string& key, const std::string& operator_name);
 
 // Asked once per operator.
 bool device_checks_known();
 bool has_no_device_check(const std::string& operator_name);
-bool is_absent_on_cuda(const std::string& operator_name);
+bool is_absent(const std::string& key, const std::string& operator_name);
 // "" when the operator is not in the table.
 std::string wrapper_name(const std::string& operator_name);
 

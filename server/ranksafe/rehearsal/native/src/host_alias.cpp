@@ -23,6 +23,13 @@ void release_storage(void* context) {
   c10::raw::intrusive_ptr::decref(static_cast<c10::StorageImpl*>(context));
 }
 
+// Without a graph: only because some CPU kernels ask whether a gradient will be wanted.
+void copy_gradient_flag(const at::Tensor& from, const at::Tensor& to) {
+  if (C10_UNLIKELY(from.requires_grad())) {
+    to.unsafeGetTensorImpl()->set_requires_grad(true);
+  }
+}
+
 void copy_view_state(const at::Tensor& from, const at::Tensor& to) {
   c10::TensorImpl* target = to.unsafeGetTensorImpl();
   target->set_sizes_and_strides(from.sizes(), from.strides(), from.storage_offset());
@@ -68,6 +75,7 @@ at::Tensor host_alias(const at::Tensor& tensor) {
       DispatchKeySet(DispatchKey::CPU),
       tensor.dtype());
   copy_view_state(tensor, host);
+  copy_gradient_flag(tensor, host);
   return host;
 }
 
@@ -82,6 +90,7 @@ at::Tensor CallAliases::alias(const at::Tensor& tensor, bool written) {
     return strided_alias(tensor, written);
   }
   at::Tensor host = tensor.is_sparse() ? sparse_alias(tensor) : compressed_alias(tensor);
+  copy_gradient_flag(tensor, host);
   pairs_.push_back({tensor, host, written});
   return host;
 }

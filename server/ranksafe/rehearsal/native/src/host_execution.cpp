@@ -188,17 +188,17 @@ void call_host_kernel(const c10::OperatorHandle& op, const OperatorPlan& plan, t
 }
 
 // What the dispatcher says about an operator without a kernel, with the name of the real backend.
-[[noreturn]] void raise_absent_on_cuda(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+[[noreturn]] void raise_absent(const c10::OperatorHandle& op, const OperatorPlan& plan, torch::jit::Stack* stack) {
   try {
     op.redispatchBoxed(c10::DispatchKeySet(kNoKernels), stack);
   } catch (const c10::NotImplementedError& error) {
     std::string message = error.what_without_backtrace();
     for (std::size_t at = message.find("IPU"); at != std::string::npos; at = message.find("IPU", at)) {
-      message.replace(at, 3, "CUDA");
+      message.replace(at, 3, plan.absent_from);
     }
     TORCH_CHECK_NOT_IMPLEMENTED(false, message);
   }
-  raise_limit("operator " + c10::toString(op.operator_name()));
+  raise_limit("operator " + plan.name + " has no CUDA kernel");
 }
 
 } // namespace
@@ -206,8 +206,8 @@ void call_host_kernel(const c10::OperatorHandle& op, const OperatorPlan& plan, t
 void execute_on_host(const c10::OperatorHandle& op, const OperatorPlan& plan, torch::jit::Stack* stack) {
   executions.fetch_add(1, std::memory_order_relaxed);
   require_no_fork();
-  if (C10_UNLIKELY(plan.absent_on_cuda && plan.work_key == c10::DispatchKey::CPU)) {
-    raise_absent_on_cuda(op, stack);
+  if (C10_UNLIKELY(!plan.absent_from.empty() && plan.work_key != kHostKernels)) {
+    raise_absent(op, plan, stack);
   }
   if (C10_UNLIKELY(plan.work_key == c10::DispatchKey::Undefined)) {
     raise_limit("operator " + plan.name + " has no kernel that could run on this machine's processor");

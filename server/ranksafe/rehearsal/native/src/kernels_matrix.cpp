@@ -53,6 +53,44 @@ at::Tensor baddbmm_with_type(
   return at::baddbmm(self.to(type), left.to(type), right.to(type), beta, alpha);
 }
 
+// The result is complete before it is written: `out` may be one of the arguments.
+at::Tensor& written_to(at::Tensor& out, const at::Tensor& result) {
+  out.resize_(result.sizes());
+  return out.copy_(result);
+}
+
+at::Tensor& mm_with_type_out(
+    const at::Tensor& self, const at::Tensor& other, at::ScalarType type, at::Tensor& out) {
+  return written_to(out, mm_with_type(self, other, type));
+}
+
+at::Tensor& bmm_with_type_out(
+    const at::Tensor& self, const at::Tensor& other, at::ScalarType type, at::Tensor& out) {
+  return written_to(out, bmm_with_type(self, other, type));
+}
+
+at::Tensor& addmm_with_type_out(
+    const at::Tensor& self,
+    const at::Tensor& left,
+    const at::Tensor& right,
+    at::ScalarType type,
+    const at::Scalar& beta,
+    const at::Scalar& alpha,
+    at::Tensor& out) {
+  return written_to(out, addmm_with_type(self, left, right, type, beta, alpha));
+}
+
+at::Tensor& baddbmm_with_type_out(
+    const at::Tensor& self,
+    const at::Tensor& left,
+    const at::Tensor& right,
+    at::ScalarType type,
+    const at::Scalar& beta,
+    const at::Scalar& alpha,
+    at::Tensor& out) {
+  return written_to(out, baddbmm_with_type(self, left, right, type, beta, alpha));
+}
+
 std::vector<int64_t> last_dims(const at::Tensor& input, std::size_t count) {
   std::vector<int64_t> dims;
   for (auto dim = input.dim() - static_cast<int64_t>(count); dim < input.dim(); ++dim) {
@@ -93,6 +131,10 @@ void register_matrix_kernels(torch::Library& host) {
   host.impl("bmm.dtype", TORCH_FN(bmm_with_type));
   host.impl("addmm.dtype", TORCH_FN(addmm_with_type));
   host.impl("baddbmm.dtype", TORCH_FN(baddbmm_with_type));
+  host.impl("mm.dtype_out", TORCH_FN(mm_with_type_out));
+  host.impl("bmm.dtype_out", TORCH_FN(bmm_with_type_out));
+  host.impl("addmm.dtype_out", TORCH_FN(addmm_with_type_out));
+  host.impl("baddbmm.dtype_out", TORCH_FN(baddbmm_with_type_out));
 #if __has_include(<ATen/ops/_fused_rms_norm_backward.h>)
   host.impl("_fused_rms_norm_backward", TORCH_FN(rms_norm_backward));
 #endif

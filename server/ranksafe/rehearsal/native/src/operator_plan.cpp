@@ -176,7 +176,9 @@ OperatorPlan make_plan(const c10::OperatorHandle& op, c10::DispatchKey device_ke
     plan.wrapper = wrapper_by_rule(name, wrapper_key(device_key));
   }
   plan.check = check_of(plan, in_aten);
-  plan.absent_on_cuda = device_key == c10::DispatchKey::CUDA && is_absent_on_cuda(plan.name);
+  if (is_absent(wrapper_key(device_key), plan.name)) {
+    plan.absent_from = wrapper_key(device_key);
+  }
   plan.draws_without_generator = !plan.has_generator && op.hasTag(at::Tag::nondeterministic_seeded);
   plan.composite_without_kernel = op.hasComputedKernelForDispatchKey(kNoKernels);
   plan.low_precision_retry = in_aten && !refuses_low_precision_on_cuda(plan.name);

@@ -45,11 +45,10 @@ struct OperatorPlan {
   std::size_t argument_count = 0;
   std::size_t return_count = 0;
   DeviceCheck check = DeviceCheck::none;
-  bool absent_on_cuda = false; // has a CPU kernel and no CUDA one: fails on a real GPU too
+  std::string absent_from; // "CUDA" and the like: a CPU kernel without a CUDA one, which fails on a real GPU too
   bool has_generator = false;
   bool draws_without_generator = false; // random, but the caller cannot pass a generator
   bool composite_without_kernel = false; // the dispatcher has a composite kernel for `kNoKernels`
-  bool returns_host_tensors = false;
   bool low_precision_retry = false; // CUDA computes half precision where the CPU kernel may refuse
   c10::DispatchKey work_key = c10::DispatchKey::Undefined; // Undefined: nothing can do the work
 };

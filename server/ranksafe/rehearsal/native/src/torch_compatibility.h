@@ -26,3 +26,17 @@
 #else
 #define RANKSAFE_MEMORY_DOCUMENTATION "https://pytorch.org/docs/stable/notes/cuda.html#environment-variables"
 #endif
+
+// What a coalesced reduce-scatter is called in the flight recorder: it got a name of its own in torch 2.12.
+#if RANKSAFE_TORCH_AT_LEAST(2, 12)
+#define RANKSAFE_REDUCE_SCATTER_TENSOR_COALESCED ::c10d::OpType::REDUCE_SCATTER_TENSOR_COALESCED
+#else
+#define RANKSAFE_REDUCE_SCATTER_TENSOR_COALESCED ::c10d::OpType::_REDUCE_SCATTER_BASE
+#endif
+
+// Virtual functions of c10d::Backend that torch 2.8 does not have yet.
+#if RANKSAFE_TORCH_AT_LEAST(2, 9)
+#define RANKSAFE_OVERRIDE_SINCE_2_9 override
+#else
+#define RANKSAFE_OVERRIDE_SINCE_2_9
+#endif

@@ -17,9 +17,10 @@ SIGNATURES: tuple[Signature, ...] = (
         r"got mixed torch\.Tensor and DTensor",
         frames=r"_sync_params_and_buffers|distributed/utils\.py|nn/parallel/distributed\.py|accelerator\.py:prepare",
         code="RS201",
-        en="from_pretrained with device_map='auto' under a launcher split the model by tensor parallelism "
+        candidates=("RS201", "RS203"),
+        en="from_pretrained with device_map='auto' or tp_plan under a launcher split the model by tensor parallelism "
         "(DTensor), and DistributedDataParallel cannot wrap that. " + _DEVICE_MAP_EN,
-        zh="在启动器下，from_pretrained(device_map='auto') 用张量并行（DTensor）切分了模型，而 "
+        zh="在启动器下，from_pretrained 的 device_map='auto' 或 tp_plan 用张量并行（DTensor）切分了模型，而 "
         "DistributedDataParallel 无法包装它。" + _DEVICE_MAP_ZH,
     ),
     signature(

@@ -48,6 +48,9 @@ def install(settings: Settings) -> None:
         if hasattr(place, "default_pg_nccl_timeout"):
             place.default_pg_nccl_timeout = _DEFAULT_TIMEOUT
     distributed_c10d._NCCL_AVAILABLE = True
+    if hasattr(distributed_c10d, "_register_builtin_nccl_as_legacy"):
+        # torch 2.15: in a CUDA build "nccl" means ProcessGroupNCCL2 unless somebody asks for the former class.
+        distributed_c10d._register_builtin_nccl_as_legacy()
     if "ProcessGroupNCCL" not in distributed_c10d.__all__:
         distributed_c10d.__all__.append("ProcessGroupNCCL")
     _name_flight_recorder(compiled)

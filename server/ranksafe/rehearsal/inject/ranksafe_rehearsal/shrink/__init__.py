@@ -23,6 +23,7 @@ def install(settings: Settings) -> None:
     from . import (
         adapter_hooks,
         datasets_hooks,
+        diffusers_hooks,
         metric_hooks,
         random_weights,
         transformers_hooks,
@@ -34,6 +35,7 @@ def install(settings: Settings) -> None:
     transformers_hooks.install(repositories)
     adapter_hooks.install(repositories)
     datasets_hooks.install(settings)
+    diffusers_hooks.install()
     metric_hooks.install()
     random_weights.install()
     vision_hooks.install()

@@ -36,7 +36,7 @@ def _wrap_initializer(repositories: Repositories, owner: Any) -> None:
     def initialize(self: Any, *arguments: Any, **keywords: Any) -> None:
         first = next((key for key in ("model_name_or_path", "model_name") if key in keywords), None)
         name = arguments[0] if arguments else keywords.get(first or "")
-        folder = repositories.folder_for(name, owner.__name__, {}, True)
+        folder = repositories.folder_for(name, owner, {}, True)
         if folder is not None:
             for key in (
                 "revision",

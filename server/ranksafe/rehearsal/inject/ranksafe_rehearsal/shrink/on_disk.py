@@ -67,15 +67,21 @@ class Repository:
     """One repository as far as it is on disk."""
 
     def __init__(
-        self, name: str, cache_directory: str | None = None, revision: str | None = None
+        self,
+        name: str,
+        cache_directory: str | None = None,
+        revision: str | None = None,
+        subfolder: str = "",
     ) -> None:
-        self.name = name
+        self.name = f"{name}/{subfolder}" if subfolder else name
         self.is_local = os.path.isdir(name)
+        self._root = name
+        self._prefix = f"{subfolder}/" if subfolder else ""
         self._where = (cache_directory, revision)
 
     def find(self, file: str) -> str | None:
         """Path of one of its files, or None."""
-        return find(self.name, file, *self._where)
+        return find(self._root, self._prefix + file, *self._where)
 
     def config(self) -> dict[str, Any] | None:
         """Its configuration, None where there is none or it cannot be read."""

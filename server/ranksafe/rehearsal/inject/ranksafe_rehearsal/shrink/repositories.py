@@ -39,11 +39,11 @@ class Repositories:
         return isinstance(name, str) and self._decided.get(name) is not None
 
     def folder_for(
-        self, name: object, loader: str, keywords: Mapping[str, Any], weights: bool
+        self, name: object, loader: type | None, keywords: Mapping[str, Any], weights: bool
     ) -> str | None:
         """Folder of the stand-in for ``name``, or None where the real one is to be loaded.
 
-        ``loader``: name of the class that loads. ``weights``: whether it needs the model itself and not only a
+        ``loader``: the class that loads. ``weights``: whether it needs the model itself and not only a
         configuration or tokenizer. Raises SimulationLimit where nothing can stand in.
         """
         if self.mode == "off" or self._building or not isinstance(name, (str, os.PathLike)):
@@ -51,16 +51,22 @@ class Repositories:
         text = os.fspath(name)
         if not text or self.is_stand_in(text) or os.path.isfile(text):
             return None
-        if text not in self._decided:
-            repository = Repository(text, keywords.get("cache_dir"), keywords.get("revision"))
+        repository = Repository(
+            text,
+            keywords.get("cache_dir"),
+            keywords.get("revision"),
+            str(keywords.get("subfolder") or ""),
+        )
+        key = repository.name
+        if key not in self._decided:
             if self._is_left_alone(repository, weights):
                 if weights:
-                    self._decided[text] = None
+                    self._decided[key] = None
                 return None
-            self._decided[text] = self._stand_in(repository, loader)
-        folder = self._decided[text]
+            self._decided[key] = self._stand_in(repository, loader)
+        folder = self._decided[key]
         if folder is not None and weights:
-            _report_model(text, self._facts[text])
+            _report_model(key, self._facts[key])
         return folder
 
     def loaded(self, name: object, result: object) -> None:
@@ -85,15 +91,15 @@ class Repositories:
             return False
         return count <= (_ALREADY_TINY if self.mode == "on" else small_model.LARGEST)
 
-    def _stand_in(self, repository: Repository, loader: str) -> str | None:
+    def _stand_in(self, repository: Repository, loader: type | None) -> str | None:
         values = repository.config()
         if values is not None and not small_model.is_known(values):
             self._refuse_remote_code(repository.name)
-        family = small_repository.family_for(repository)
+        family = small_repository.family_for(repository, loader)
         if family is None:
             if self.mode != "on":
                 self._refuse_unknown(repository.name)
-            family = family_for_task(loader)
+            family = family_for_task(loader.__name__ if loader is not None else "")
         chosen = family
         self._building = True
         try:

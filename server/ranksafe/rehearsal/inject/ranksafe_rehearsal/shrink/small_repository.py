@@ -93,12 +93,22 @@ def build(
     }
 
 
-def family_for(repository: Repository) -> Family | None:
-    """What is known of a repository: from its name, or from its own configuration."""
+def family_for(repository: Repository, loader: type | None) -> Family | None:
+    """What is known of a repository: from its own configuration, its name, or the class that loads it."""
     known = family_of(repository.name)
     values = repository.config()
     if values is None:
-        return known
+        own_type = getattr(getattr(loader, "config_class", loader), "model_type", None)
+        if (
+            not isinstance(own_type, str)
+            or not own_type
+            or (known is not None and known.model_type == own_type)
+        ):
+            return known
+        # A class of one architecture says more than a name. A head for a task is not what is published.
+        name = loader.__name__ if loader is not None else ""
+        architecture = None if "For" in name or name.endswith("Config") else name
+        return Family(own_type, tokenizer_of_type(own_type), architecture)
     architecture = (values.get("architectures") or [None])[0]
     same = known is not None and known.model_type == values.get("model_type")
     tokenizer = known.tokenizer if known is not None and same else _tokenizer_kind(values)

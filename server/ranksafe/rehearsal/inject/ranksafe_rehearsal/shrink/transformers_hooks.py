@@ -93,7 +93,7 @@ def _wrap(repositories: Repositories, owner: type, attribute: str, weights: bool
         first = _first_parameter(arguments, keywords)
         if weights:
             _adapt_to_simulation(keywords)
-        folder = repositories.folder_for(first, cls.__name__, keywords, weights)
+        folder = repositories.folder_for(first, cls, keywords, weights)
         if folder is None:
             if keywords.get("device_map") in spread.BALANCED and repositories.is_stand_in(first):
                 _spread(cls, str(first), keywords)
@@ -202,7 +202,7 @@ def _wrap_pipeline(repositories: Repositories, module: Any) -> None:
     def pipeline(*arguments: Any, **keywords: Any) -> Any:
         values = list(arguments)
         model = values[1] if len(values) > 1 else keywords.get("model")
-        folder = repositories.folder_for(model, "pipeline", {}, True)
+        folder = repositories.folder_for(model, None, {}, True)
         if folder is not None:
             for name in ("revision", "trust_remote_code", "token"):
                 keywords.pop(name, None)

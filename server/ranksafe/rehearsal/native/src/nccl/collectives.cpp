@@ -55,10 +55,19 @@ bool equal_sizes(const Tensors& tensors, const at::Tensor& like) {
   });
 }
 
+#if RANKSAFE_TORCH_AT_LEAST(2, 9)
+using c10d::isComplexViewAsRealAllowed;
+#else
+bool isComplexViewAsRealAllowed(const c10d::ReduceOp& operation) {
+  return operation == c10d::ReduceOp::SUM || operation == c10d::ReduceOp::AVG ||
+      operation == c10d::ReduceOp::PREMUL_SUM || operation == c10d::ReduceOp::UNUSED;
+}
+#endif
+
 void check_reducible(const char* name, const at::Tensor& tensor, const c10d::ReduceOp& operation) {
   if (tensor.is_complex())
     TORCH_CHECK(
-        c10d::isComplexViewAsRealAllowed(operation), name, " does not support", operation, "on complex tensors");
+        isComplexViewAsRealAllowed(operation), name, " does not support", operation, "on complex tensors");
 }
 
 Reduction reduction_for(const at::Tensor& tensor, const c10d::ReduceOp& operation) {
@@ -388,7 +397,7 @@ WorkPointer SimulatedProcessGroup::reduce_scatter_tensor_coalesced(
   TORCH_CHECK_WITH(ValueError, inputs.size() == outputs.size() && !inputs.empty(),
                    "reduce_scatter_tensor_coalesced needs as many outputs as inputs");
   Call call{OpType::COALESCED, "nccl:reduce_scatter_tensor_coalesced", inputs, outputs,
-            announce(OpType::REDUCE_SCATTER_TENSOR_COALESCED, outputs.front())};
+            announce(RANKSAFE_REDUCE_SCATTER_TENSOR_COALESCED, outputs.front())};
   call.announcement.elements = 0;
   std::vector<Reduction> reductions;
   for (size_t index = 0; index < inputs.size(); ++index) {

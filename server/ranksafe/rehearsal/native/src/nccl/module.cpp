@@ -48,6 +48,10 @@ void bind_options(py::module_& module) {
       .def_readwrite("is_high_priority_stream", &Options::is_high_priority_stream)
       .def_readwrite("split_from", &Options::split_from)
       .def_readwrite("split_color", &Options::split_color)
+#if !RANKSAFE_TORCH_AT_LEAST(2, 9)
+      .def_readwrite("global_ranks_in_group", &Options::global_ranks_in_group)
+      .def_readwrite("group_name", &Options::group_name)
+#endif
       .def("__copy__", [](const Options& self) { return c10::make_intrusive<Options>(self); })
       .def(
           "__deepcopy__",

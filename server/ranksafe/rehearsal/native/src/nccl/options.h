@@ -1,6 +1,8 @@
 // ProcessGroupNCCL.Options and its `config`, as scripts set them. They are kept and change nothing here.
 #pragma once
 
+#include "../torch_compatibility.h"
+
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include <optional>
@@ -41,9 +43,23 @@ struct Options : c10d::Backend::Options {
   Config config;
   c10::intrusive_ptr<c10d::Backend> split_from;
   int split_color = kNoColor - 1;
+#if !RANKSAFE_TORCH_AT_LEAST(2, 9)
+  std::vector<uint64_t> global_ranks_in_group;
+  std::string group_name;
+#endif
 
   /// NCCL_SPLIT_NOCOLOR.
   static constexpr int kNoColor = -1;
 };
+
+/// The global number of each rank of the group; empty: the group is everybody.
+inline std::vector<uint64_t> global_ranks(const c10d::Backend::Options& options) {
+#if RANKSAFE_TORCH_AT_LEAST(2, 9)
+  return options.global_ranks_in_group;
+#else
+  const auto* ours = dynamic_cast<const Options*>(&options);
+  return ours == nullptr ? std::vector<uint64_t>() : ours->global_ranks_in_group;
+#endif
+}
 
 } // namespace ranksafe::nccl

@@ -281,7 +281,7 @@ c10::DeviceIndex SimulatedProcessGroup::guess_device(const c10d::BarrierOptions&
   TORCH_WARN_ONCE(
       "Guessing device ID based on global rank. This can cause a hang if rank to GPU mapping is heterogeneous. You can "
       "specify device_id in init_process_group()");
-  const auto& ranks = options_->global_ranks_in_group;
+  const auto ranks = global_ranks(*options_);
   const auto global = ranks.empty() ? static_cast<uint64_t>(rank_) : ranks.at(static_cast<size_t>(rank_));
   const auto devices = c10::impl::getDeviceGuardImpl(c10::DeviceType::CUDA)->deviceCount();
   return static_cast<c10::DeviceIndex>(global % static_cast<uint64_t>(devices));

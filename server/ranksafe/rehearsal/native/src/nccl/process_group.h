@@ -4,6 +4,7 @@
 // data through the loopback interface. What is not simulated: races between streams, NCCL's own numerics, its watchdog.
 #pragma once
 
+#include "../torch_compatibility.h"
 #include "algorithms.h"
 #include "communicator.h"
 #include "handshake.h"
@@ -73,19 +74,19 @@ class SimulatedProcessGroup final : public c10d::Backend {
   c10::intrusive_ptr<c10d::Backend> split(
       const c10::intrusive_ptr<c10d::Store>& store,
       const std::vector<int>& ranks,
-      const c10::intrusive_ptr<c10d::Backend::Options>& options) override;
+      const c10::intrusive_ptr<c10d::Backend::Options>& options) RANKSAFE_OVERRIDE_SINCE_2_9;
   c10::intrusive_ptr<c10d::Backend> merge(
       const c10::intrusive_ptr<c10d::Store>& store,
       const c10::intrusive_ptr<c10d::Backend::Options>& options,
       const int& rank,
-      const int& size) override;
+      const int& size) RANKSAFE_OVERRIDE_SINCE_2_9;
   void eagerConnectSingleDevice(at::Device device) override;
 
   void setSequenceNumberForGroup() override {}
   uint64_t getSequenceNumberForGroup() override { return sequence_; }
-  void setTimeout(Milliseconds timeout) override { options_->timeout = timeout; }
+  void setTimeout(Milliseconds timeout) RANKSAFE_OVERRIDE_SINCE_2_9 { options_->timeout = timeout; }
   void addEphemeralTimeout(const Milliseconds& timeout) { extra_timeout_ = extra_timeout_.load() + timeout; }
-  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() override { return options_; }
+  c10::intrusive_ptr<c10d::Backend::Options> getBackendOptions() RANKSAFE_OVERRIDE_SINCE_2_9 { return options_; }
   c10d::ErrorType getError() override;
   void waitForPendingWorks() override;
   void enableCollectivesTiming() override {}

@@ -77,8 +77,8 @@ class _Gradients:
                 (
                     f"DistributedDataParallel had averaged this gradient over {size} ranks already; the sum made here "
                     f"is {size} times the right value, and the optimizer steps with it",
-                    f"DistributedDataParallel 已经在 {size} 个 rank 间平均过该梯度；此处再次求和得到正确值的 {size} 倍，"
-                    "优化器用它更新",
+                    f"DistributedDataParallel 已经在 {size} 个 rank 间平均过该梯度；此处再次求和得到正确值的 "
+                    f"{size} 倍，优化器用它更新",
                 ),
                 frames,
             )

@@ -21,7 +21,7 @@ class _Optimizers:
         self.known = known
         self.places: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         self.empty: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self.before: weakref.WeakKeyDictionary[Any, tuple[bool, int]] = weakref.WeakKeyDictionary()
+        self.before: weakref.WeakKeyDictionary[Any, bool] = weakref.WeakKeyDictionary()
         self.backwards = 0
         self.seen: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
 
@@ -36,15 +36,14 @@ class _Optimizers:
     def before_step(self, optimizer: Any, *_: Any) -> None:
         """What is to be stepped."""
         if self.empty.get(optimizer, 0) >= 0:
-            self.before[optimizer] = (_has_gradient(optimizer), self.backwards)
+            self.before[optimizer] = _has_gradient(optimizer)
 
     def after_step(self, optimizer: Any, *_: Any) -> None:
         """Count steps that had nothing to do although gradients were computed; one that had something ends it."""
         count = self.empty.get(optimizer, 0)
         if count < 0 or optimizer not in self.before:
             return
-        had, _ = self.before[optimizer]
-        if had or _has_gradient(optimizer) or not _is_trainable(optimizer):
+        if self.before[optimizer] or _has_gradient(optimizer) or not _is_trainable(optimizer):
             self.empty[optimizer] = -1
             return
         if self.backwards <= self.seen.get(optimizer, 0):
@@ -64,8 +63,8 @@ class _Optimizers:
                 f"none of this {name}'s parameters ever had a gradient when it stepped, although backward was called: "
                 "it trains nothing. It was made from parameters that the model no longer has (before the model was "
                 "wrapped or sharded, or from another copy of it)",
-                f"{name} 更新时，它的所有参数从未有过梯度，而 backward 已被调用：它没有训练任何东西。它是用模型已不再使用的参数"
-                "创建的（在包装或分片模型之前创建，或来自另一份副本）",
+                f"{name} 更新时，它的所有参数从未有过梯度，而 backward 已被调用：它没有训练任何东西。"
+                "它是用模型已不再使用的参数创建的（在包装或分片模型之前创建，或来自另一份副本）",
             ),
             self.places.get(optimizer),
         )

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import atexit
 import functools
-import inspect
 import numbers
-import re
 import sys
 from typing import Any, Callable, Iterator
 
+from .changes import builds_on_itself
 from .watch import Watch, is_user_file, stack
 
 _ENOUGH_FORWARDS = 2
@@ -125,15 +124,16 @@ class _Replicas:
     def applied(self, copies: Any, before: dict[tuple[str, str], Any]) -> None:
         """A number of the user's module that forward changed on a replica: the module itself keeps the old one."""
         for path, part in copies[0].named_modules():
+            kind: Any = type(part)
             for name, value in list(part.__dict__.items()):
                 if (path, name) not in before or not _differs(before[path, name], value):
                     continue
-                if not _builds_on_itself(type(part), name):
+                if not builds_on_itself(kind, name):
                     continue
-                key = (type(part), path, name)
+                key = (kind, path, name)
                 self.lost[key] = self.lost.get(key, 0) + 1
                 if self.lost[key] == _ENOUGH_FORWARDS:
-                    self._lost(type(part), name)
+                    self._lost(kind, name)
 
     def _lost(self, kind: type, name: str) -> None:
         code = kind.forward.__code__  # type: ignore[attr-defined]
@@ -224,16 +224,6 @@ def _is_number(value: Any) -> bool:
 
 def _differs(before: Any, after: Any) -> bool:
     return _is_number(after) and bool(before != after) and after == after
-
-
-@functools.lru_cache(maxsize=256)
-def _builds_on_itself(kind: type, name: str) -> bool:
-    """Whether the class computes the attribute from its old value; one that is merely set and then read within the
-    same call loses nothing."""
-    source = inspect.getsource(kind)
-    attribute = rf"\bself\.{re.escape(name)}\b"
-    changed = rf"{attribute}\s*(?:\+|-|\*|/)=|{attribute}\s*=[^=\n][^\n]*{attribute}"
-    return re.search(changed, source) is not None
 
 
 def _code_of_count(frames: list[dict[str, Any]]) -> str:

@@ -127,7 +127,7 @@ def _hook(samples: _Samples, module: Any) -> None:
 
 
 def _length(loader: Any) -> int | None:
-    dataset = getattr(loader, "dataset", None)
+    dataset: Any = getattr(loader, "dataset", None)
     if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
         return None
     return len(dataset)

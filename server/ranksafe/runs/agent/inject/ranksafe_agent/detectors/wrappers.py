@@ -13,6 +13,7 @@ import weakref
 from typing import Any, Callable
 
 from . import digests
+from .changes import builds_on_itself
 from .watch import Watch, is_user_file, stack
 
 WATCHED_STEPS = 3
@@ -37,7 +38,7 @@ class Wrapper:
         ]
         self.names = [name for name, _ in named]
         self.parameters = [parameter for _, parameter in named]
-        self.module = weakref.ref(module)
+        self.buffers = _own_buffers(module) if module.broadcast_buffers else []
         self.forwards = 0
         self.forwards_since_step = 0
         self.steps = 0
@@ -54,7 +55,7 @@ class Wrappers:
         self.made = 0
         self.sharded = False
         self.inner: dict[int, weakref.ref[Any]] = {}
-        self.inside = threading.local()
+        self.inside: Any = threading.local()
         self.on_forward: list[Callable[[Wrapper, Any], None]] = []
         self.alone: dict[int, int] = {}
         """Steps seen of optimizers without any wrapper, by optimizer."""
@@ -80,11 +81,11 @@ class Wrappers:
     def called(self, module: Any) -> None:
         """Called before any module's forward: the module inside a DDP instance may be called past it."""
         reference = self.inner.get(id(module))
-        if reference is None or getattr(self.inside, "depth", 0):
+        if reference is None or _depth(self.inside):
             return
-        outer = reference()
+        outer: Any = reference()
         wrapper = None if outer is None else self.all.get(outer)
-        if wrapper is None or outer.module is not module:
+        if wrapper is None or outer is None or outer.module is not module:
             return
         if module.training and _torch().is_grad_enabled() and wrapper.bypass is None:
             wrapper.bypass = stack()
@@ -130,6 +131,18 @@ class Wrappers:
             parameters=pairs,
             frames=frames,
         )
+        kept = [
+            (name, digests.digest(getattr(owner, part)), place)
+            for name, owner, part, place in wrapper.buffers
+        ]
+        if kept:
+            self.watch.journal.write(
+                "buffers",
+                model=f"ddp {wrapper.index}",
+                ranks=wrapper.ranks,
+                step=wrapper.steps,
+                buffers=kept,
+            )
 
     def _is_alone(self) -> bool:
         """Whether a process group connects ranks whose models nothing wraps."""
@@ -185,7 +198,7 @@ def _hook_ddp(known: Wrappers, module: Any) -> None:
     @functools.wraps(forward)
     def watched_forward(self: Any, *inputs: Any, **keywords: Any) -> Any:
         known.watch.attempt(known.forward, self, (inputs, keywords))
-        known.inside.depth = getattr(known.inside, "depth", 0) + 1
+        known.inside.depth = _depth(known.inside) + 1
         try:
             return forward(self, *inputs, **keywords)
         finally:
@@ -219,9 +232,39 @@ def _hook_optimizer(known: Wrappers, module: Any) -> None:
     module.register_optimizer_step_post_hook(after)
 
 
+def _own_buffers(module: Any) -> list[tuple[str, Any, str, dict[str, Any]]]:
+    """Buffers that the user's own classes accumulate: name, owner, attribute, the class's forward.
+
+    Running statistics of normalisation layers are each rank's own by design and left out.
+    """
+    found = []
+    for path, part in module.module.named_modules():
+        kind: Any = type(part)
+        code = getattr(getattr(kind, "forward", None), "__code__", None)
+        if code is None or not is_user_file(code.co_filename) or "norm" in kind.__name__.lower():
+            continue
+        for name, buffer in part.named_buffers(recurse=False):
+            whole = f"{path}.{name}".lstrip(".")
+            if whole in module.parameters_to_ignore or not digests.is_plain(buffer):
+                continue
+            if builds_on_itself(kind, name):
+                place = {
+                    "file": code.co_filename,
+                    "line": code.co_firstlineno,
+                    "function": "forward",
+                }
+                found.append((whole, part, name, place))
+    return found[:_MOST_PARAMETERS]
+
+
 def _ranks_of(group: Any) -> list[int]:
     module = sys.modules["torch.distributed"]
     return [int(rank) for rank in module.get_process_group_ranks(group)]
+
+
+def _depth(inside: Any) -> int:
+    """How many DDP forwards this thread is in."""
+    return int(inside.__dict__.get("depth", 0))
 
 
 def _torch() -> Any:
