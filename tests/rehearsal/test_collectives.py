@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
+from ranksafe.rehearsal import several_nodes
 
-from .conftest import Rehearse
+from .conftest import RehearsalEnvironment, Rehearse, run_rehearsal
 
 PROGRAMS = Path(__file__).parent / "programs"
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 _START = """
 import os, sys, time, datetime, torch, torch.distributed as dist
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -25,11 +36,11 @@ def test_every_collective_on_three_devices(rehearse: Rehearse) -> None:
 
 
 @pytest.mark.parametrize(
-    "program, printed",
+    ("program", "printed"),
     [
-        ("gradient_accumulation.py", "rank 1: equal"),
         ("sync_batch_norm.py", "rank 1: equal"),
-        ("fsdp2.py", "tensors 6"),
+        pytest.param("gradient_accumulation.py", "rank 1: equal", marks=pytest.mark.long),
+        pytest.param("fsdp2.py", "tensors 6", marks=pytest.mark.long),
     ],
 )
 def test_training_programs(rehearse: Rehearse, program: str, printed: str) -> None:
@@ -38,6 +49,7 @@ def test_training_programs(rehearse: Rehearse, program: str, printed: str) -> No
     assert printed in done.stdout
 
 
+@pytest.mark.long
 def test_losses_equal_those_of_ranks_on_cpus(rehearse: Rehearse) -> None:
     """The same program on plain CPU ranks, whose sums gloo makes."""
     text = (PROGRAMS / "ddp.py").read_text()
@@ -65,6 +77,7 @@ def test_failures_between_ranks(rehearse: Rehearse) -> None:
     assert sum("failures seen" in line for line in done.lines) == 2
 
 
+@pytest.mark.long
 def test_a_rank_that_leaves_is_not_blamed_on_the_one_that_waits(rehearse: Rehearse) -> None:
     body = _START + "dist.all_reduce(x)\nif rank == 1: sys.exit(3)\ndist.all_reduce(x)"
     done = rehearse(body, launcher="torchrun")
@@ -99,9 +112,58 @@ print("done", flush=True)
     assert done.lines.count("done") == 2
 
 
-def test_detail_mode_and_the_flight_recorder(rehearse: Rehearse) -> None:
-    body = _START + "dist.all_reduce(x) if rank == 0 else dist.broadcast(x, 0)"
+@pytest.mark.long
+def test_detail_mode_names_the_collectives_before_they_meet(rehearse: Rehearse) -> None:
+    body = (
+        _START
+        + "seen = [None, None]\ndist.all_gather_object(seen, rank)\nprint(seen, flush=True)\n"
+        + "dist.all_reduce(x) if rank == 0 else dist.broadcast(x, 0)"
+    )
     done = rehearse(body, launcher="torchrun", environment={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})
     assert done.returncode == 1
+    assert done.lines.count("[0, 1]") == 2
     assert "Detected mismatch between collectives on ranks" in done.stderr
     assert "TensorShape=[4]" in done.stderr
+
+
+def test_two_nodes_of_two_devices_each(
+    rehearsal_environment: RehearsalEnvironment, tmp_path: Path
+) -> None:
+    """Ranks 0 and 2 use device 0 of different nodes: no duplicate. Each node's processes share its host name."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        """
+import os, socket, torch, torch.distributed as dist
+local = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local)
+dist.init_process_group("nccl")
+seen = [None] * dist.get_world_size()
+mine = (int(os.environ["RANK"]), local, torch.cuda.device_count(), socket.gethostname())
+dist.all_gather_object(seen, mine)
+if dist.get_rank() == 0:
+    print(seen, flush=True)
+dist.destroy_process_group()
+"""
+    )
+    port = free_port()
+    commands = [
+        [
+            str(rehearsal_environment.interpreter),
+            *("-m", "torch.distributed.run", "--nproc_per_node=2"),
+            *several_nodes.torchrun_options(node, 2, port),
+            str(script),
+        ]
+        for node in range(2)
+    ]
+    settings = tmp_path / "nodes.json"
+    settings.write_text(several_nodes.settings_as_text(commands))
+    started = f"""
+import os, sys
+os.execv(sys.executable, [sys.executable, {several_nodes.__file__!r}, {str(settings)!r}])
+"""
+    done = run_rehearsal(rehearsal_environment, tmp_path, started, nodes=2)
+    assert done.returncode == 0, done.stderr[-4000:]
+    expected = [
+        (0, 0, 2, "node-0"), (1, 1, 2, "node-0"), (2, 0, 2, "node-1"), (3, 1, 2, "node-1"),
+    ]  # fmt: skip
+    assert str(expected) in done.stdout

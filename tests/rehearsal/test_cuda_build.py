@@ -48,7 +48,7 @@ NOT_SIMULATED = """
 import torch
 
 print("NVIDIA" in torch.cuda.get_device_name())
-torch.cuda.tunable.enable(True)
+torch._C._aoti.AOTIModelContainerRunnerCuda("model.so", 1, "cuda", "")
 """
 
 
@@ -78,4 +78,5 @@ def test_a_function_of_the_cuda_libraries_is_a_limit(
 ) -> None:
     rehearsed = run_rehearsal(cuda_build, tmp_path, NOT_SIMULATED)
     assert rehearsed.lines == ["True"]
-    assert "NotImplementedError: ranksafe simulation limit: at::cuda::tunable::" in rehearsed.stderr
+    limit = "NotImplementedError: ranksafe simulation limit: torch::inductor::AOTIModelContainer"
+    assert limit in rehearsed.stderr

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from .compiled import needed_compiler, shared_library
 from .conftest import Rehearse
 
 _GLOO = """
@@ -29,17 +32,24 @@ def test_a_callback_on_a_thread_of_gloo_does_not_abort_the_exit(rehearse: Rehear
     assert "terminate called" not in done.stderr
 
 
-def test_a_thread_that_is_unwound_does_not_abort_the_exit(rehearse: Rehearse) -> None:
-    """The second line of defence: a thread that no exit handler knows of."""
-    body = """
+def test_a_thread_that_is_unwound_does_not_abort_the_exit(
+    rehearse: Rehearse, tmp_path: Path
+) -> None:
+    """The second line of defence: a thread that no exit handler knows of, with C++ frames that may not be unwound."""
+    library = shared_library(
+        needed_compiler(),
+        tmp_path / "libthreads.so",
+        "#include <thread>\n"
+        'extern "C" void start(void (*body)()) { std::thread([body]() noexcept { body(); }).detach(); }\n',
+        "-pthread",
+    )
+    body = f"""
 import ctypes, time, torch, torch.distributed
-library = ctypes.CDLL(None)
-@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
-def sleep(_):
+library = ctypes.CDLL({str(library)!r})
+@ctypes.CFUNCTYPE(None)
+def body():
     time.sleep(0.6)
-    return None
-thread = ctypes.c_ulong()
-library.pthread_create(ctypes.byref(thread), None, sleep, None)
+library.start(body)
 time.sleep(0.2)
 print("end", flush=True)
 """
@@ -48,16 +58,16 @@ print("end", flush=True)
 
 
 @pytest.mark.parametrize(
-    "ending, status",
+    ("ending", "status"),
     [
         pytest.param("", 0, id="the end of the script"),
         pytest.param("sys.exit(5)", 5, id="sys.exit"),
-        pytest.param("raise SystemExit(6)", 6, id="SystemExit"),
-        pytest.param("sys.exit('words')", 1, id="sys.exit with words"),
-        pytest.param("os._exit(7)", 7, id="os._exit"),
+        pytest.param("raise SystemExit(6)", 6, id="SystemExit", marks=pytest.mark.long),
+        pytest.param("sys.exit('words')", 1, id="sys.exit with words", marks=pytest.mark.long),
+        pytest.param("os._exit(7)", 7, id="os._exit", marks=pytest.mark.long),
         pytest.param("raise ValueError('mine')", 1, id="an exception"),
-        pytest.param("os.kill(os.getpid(), 15)", -15, id="a signal"),
-        pytest.param("os.abort()", -6, id="an abort of its own"),
+        pytest.param("os.kill(os.getpid(), 15)", -15, id="a signal", marks=pytest.mark.long),
+        pytest.param("os.abort()", -6, id="an abort of its own", marks=pytest.mark.long),
     ],
 )
 def test_the_status_is_the_programs_own(rehearse: Rehearse, ending: str, status: int) -> None:
@@ -71,13 +81,13 @@ def test_the_status_is_the_programs_own(rehearse: Rehearse, ending: str, status:
 
 def test_the_programs_handlers_threads_and_output_come_first(rehearse: Rehearse) -> None:
     body = (
-        _NCCL
+        "import atexit\natexit.register(lambda: last_words())\n"
+        + _NCCL
         + """
 def last_words():
     y = torch.ones(2, device="cuda")
     dist.all_reduce(y)
     sys.stdout.write(f"handler {dist.is_initialized()} {y.tolist()}\\n")
-atexit.register(last_words)
 def late():
     time.sleep(0.5)
     dist.all_reduce(x)

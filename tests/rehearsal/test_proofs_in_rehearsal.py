@@ -9,6 +9,7 @@ import pytest
 from ranksafe.checker.registry import Registry
 from ranksafe.checker.rule_folder import RuleFolder
 from ranksafe.runs.proof import ProofOutcome, run_program
+from ranksafe.runs.proofs.execution import cuda_device_count
 from ranksafe.runs.proofs.header import RunsOn, read_header
 
 from .conftest import RehearsalEnvironment
@@ -26,7 +27,9 @@ def on_gpus(folder: RuleFolder) -> bool:
 
 @pytest.mark.torch
 @pytest.mark.long
-@pytest.mark.parametrize("folder", filter(on_gpus, RULES), ids=lambda folder: folder.metadata.code)
+@pytest.mark.parametrize(
+    "folder", [*filter(on_gpus, RULES)], ids=lambda folder: folder.metadata.code
+)
 def test_proof_in_rehearsal(
     folder: RuleFolder, rehearsal_environment: RehearsalEnvironment
 ) -> None:
@@ -54,6 +57,7 @@ def test_every_proof_has_its_place() -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.skipif(cuda_device_count() >= 2, reason="the devices of this machine are real")
 def test_what_needs_cuda_runs_on_simulated_gpus_where_there_are_none(
     rehearsal_environment: RehearsalEnvironment, tmp_path: Path
 ) -> None:

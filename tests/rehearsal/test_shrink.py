@@ -120,6 +120,7 @@ def test_datasets_keep_their_columns_splits_and_slices(one_process: Rehearsed) -
     assert _said(one_process, "SELECTED") == "512"
     assert _said(one_process, "HELD OUT") == "['test', 'train']"
     assert _said(one_process, "SLICE") == "25"
+    assert _said(one_process, "LISTED") == "[9, 512]"
     assert "text" in _said(one_process, "STREAM")
     assert _said(one_process, "CSV") == "512"
     assert "dataset csv → its first 512 of 700 rows" in _modified(one_process)

@@ -47,8 +47,8 @@ _HELP = {
         "每个模拟 GPU 的显存，例如 24GiB（默认：该型号的显存）",
     ),
     "host": Translated(
-        "what all processes together may hold of this machine's memory (default: 70 % of what is free)",
-        "所有进程合计可占用的本机内存（默认：空闲内存的 70 %）",
+        "what all processes together may hold of this machine's memory (default: 70 %% of what is free)",
+        "所有进程合计可占用的本机内存（默认：空闲内存的 70 %%）",
     ),
     "shrink": Translated(
         "replace pretrained models by small ones of the same architecture (default: auto, those that are large or "

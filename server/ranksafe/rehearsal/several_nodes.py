@@ -1,15 +1,14 @@
 """Starts one launcher per simulated node: ``python several_nodes.py FILE``, or ``-`` for standard input.
 
 The settings are JSON: ``{"commands": [[...], [...]], "environment": {...}}``, one command per node, in the order of the
-nodes; ``environment`` is added to this process's for all of them. What each node's launcher must know of the others
-(``--nnodes``, ``--node_rank``, ``--master_port`` of torchrun, ``--num_machines``, ``--machine_rank``,
-``--main_process_ip`` of ``accelerate launch``) is in its command: `commands` writes them.
+nodes; ``environment`` is added to this process's for all of them. What a node's launcher must be told of the others is
+part of its command; `torchrun_options` and `accelerate_options` give it.
 
-Every node's processes find their node's number in RANKSAFE_REHEARSAL_NODE. Nothing of this module's is printed: standard
-output and error are the launchers'. Signals to end are passed on; when one node fails, the others are ended as well. The
-exit status is that of the first node that failed, 128 plus the signal's number if a signal ended it, or 0.
+Every node's processes find their node's number in RANKSAFE_REHEARSAL_NODE. This module prints nothing: standard
+output and error are the launchers'. Signals to end are passed on; when one node fails, the others are ended as well.
+The exit status is that of the first node that failed, 128 plus the signal's number if a signal ended it, or 0.
 
-Standard library only, CPython 3.9 or newer: the user's interpreter runs it as a file.
+Standard library only, CPython 3.9 or newer: the user's interpreter runs it as a file, as do ours.
 """
 
 from __future__ import annotations
@@ -21,12 +20,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional
+from pathlib import Path
+from typing import Any
 
 NODE_VARIABLE = "RANKSAFE_REHEARSAL_NODE"
 _ADDRESS = "127.0.0.1"
-_TORCHRUN_MODULE = "torch.distributed.run"
-_ACCELERATE_MODULE = "accelerate.commands.launch"
 _PATIENCE_SECONDS = 15.0
 """How long a node may take to end after a signal."""
 _POLL_SECONDS = 0.05
@@ -54,11 +52,14 @@ def accelerate_options(node: int, nodes: int, port: int) -> list[str]:
 
 
 def settings_as_text(
-    commands: Sequence[Sequence[str]], environment: Optional[Mapping[str, str]] = None
+    commands: Sequence[Sequence[str]], environment: Mapping[str, str] | None = None
 ) -> str:
     """The settings, as this program reads them. ``commands``: one per node."""
     return json.dumps(
-        {"commands": [list(command) for command in commands], "environment": dict(environment or {})}
+        {
+            "commands": [list(command) for command in commands],
+            "environment": dict(environment or {}),
+        }
     )
 
 
@@ -69,7 +70,7 @@ class Nodes:
         self.commands = commands
         self.environment = environment
         self.running: list[subprocess.Popen[bytes]] = []
-        self.received: Optional[int] = None
+        self.received: int | None = None
 
     def run(self) -> int:
         """Start all, wait, and return the exit status. Raises OSError where a command cannot be started."""
@@ -119,9 +120,7 @@ class Nodes:
     def _unfinished(self) -> list[subprocess.Popen[bytes]]:
         return [process for process in self.running if process.poll() is None]
 
-    def _signal_groups(
-        self, number: int, processes: Sequence[subprocess.Popen[bytes]]
-    ) -> None:
+    def _signal_groups(self, number: int, processes: Sequence[subprocess.Popen[bytes]]) -> None:
         for process in processes:
             try:
                 os.killpg(process.pid, number)
@@ -132,8 +131,7 @@ class Nodes:
 def _read_settings(path: str) -> Any:
     if path == "-":
         return json.load(sys.stdin)
-    with open(path, encoding="utf-8") as file:
-        return json.load(file)
+    return json.loads(Path(path).read_text(encoding="utf-8"))
 
 
 def main(arguments: Sequence[str]) -> int:

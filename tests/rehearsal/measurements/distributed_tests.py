@@ -7,7 +7,7 @@ tests are those of ``torch.testing._internal.distributed.distributed_test``: Dis
 torch's own test/distributed/test_distributed_spawn.py runs with BACKEND=nccl. Two processes run them one after another,
 each with a process group of its own, as the spawning test class does; they are started again after a failure. Prints
 markdown; ``--json FILE`` keeps every result. Outcomes: passed, skipped (by the test itself), failed, limit (of the
-simulation), hung (no end within a minute).
+simulation), package (one that the test needs is not installed), hung (no end within a minute).
 """
 
 from __future__ import annotations
@@ -63,6 +63,8 @@ def as_rank(folder: str) -> None:
         torch.manual_seed(0)
         outcome, text = "passed", ""
         try:
+            if getattr(getattr(Suite, name), "__unittest_skip__", False):
+                raise distributed_test.unittest.SkipTest(getattr(Suite, name).__unittest_skip_why__)
             suite = Suite(name)
             suite.rank, suite.file_name = rank, os.path.join(folder, f"store-{number}-{name}")
             dist.init_process_group(
@@ -77,8 +79,11 @@ def as_rank(folder: str) -> None:
             skipped = isinstance(leave.code, int) and leave.code in range(70, 100)
             outcome, text = ("skipped" if skipped else "failed"), f"exit status {leave.code}"
         except BaseException as error:
-            outcome = "limit" if LIMIT in str(error) else "failed"
-            text = f"{type(error).__name__}: {error}"
+            package = isinstance(error, ImportError) or "name 'torchvision' is not defined" in str(
+                error
+            )
+            outcome = "limit" if LIMIT in str(error) else "package" if package else "failed"
+            text = f"{type(error).__name__}: {error}".partition("\n\nTo execute this test")[0]
         if outcome in ("passed", "skipped") and dist.is_initialized():
             dist.destroy_process_group()
         print(json.dumps([outcome, text[:600]]), file=answers, flush=True)
@@ -100,7 +105,9 @@ class Ranks:
             (folder / name).mkdir(parents=True)
         self.processes = [self._process(rank, folder) for rank in range(RANKS)]
         for process in self.processes:
-            assert _output(process).readline().strip() == "ready", self.last_words.read_text()[-2000:]
+            assert _output(process).readline().strip() == "ready", self.last_words.read_text()[
+                -2000:
+            ]
 
     def _process(self, rank: int, folder: Path) -> subprocess.Popen[str]:
         variables = {
@@ -132,7 +139,7 @@ class Ranks:
         guard.cancel()
         results = [json.loads(answer) if answer else None for answer in answers]
         known = [(result[0], result[1]) for result in results if result is not None]
-        severity = ("limit", "failed", "skipped", "passed")
+        severity = ("limit", "failed", "package", "skipped", "passed")
         worst = min(known, key=lambda result: severity.index(result[0]), default=("hung", ""))
         if hung and worst[0] in ("passed", "skipped"):
             worst = ("hung", "")

@@ -25,7 +25,14 @@ PROGRAMS = {
     "sync_batch_norm": ("sync_batch_norm.py", "torchrun", "rank 0: equal"),
     "data_parallel": ("data_parallel.py", "python", "finite True"),
 }
-ABORTS = ("terminate called", "Fatal Python error", "core dumped", "Segmentation fault", "SIGABRT", "SIGSEGV")
+ABORTS = (
+    "terminate called",
+    "Fatal Python error",
+    "core dumped",
+    "Segmentation fault",
+    "SIGABRT",
+    "SIGSEGV",
+)
 
 
 def left_behind(directory: Path) -> list[str]:
@@ -82,13 +89,18 @@ def main() -> int:
                     "problems": problems,
                     "orphans": orphans,
                     "seconds": time.monotonic() - began,
-                    "cpu_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+                    "cpu_seconds": after.ru_utime
+                    + after.ru_stime
+                    - before.ru_utime
+                    - before.ru_stime,
                 }
             )
             print(name, len(runs), done.returncode, problems, orphans, file=sys.stderr, flush=True)
             if arguments.json:
                 arguments.json.write_text(json.dumps(kept))
-    print("| program | runs | status 0 | aborts or other words | orphans | CPU s per run |\n|---|---|---|---|---|---|")
+    print(
+        "| program | runs | status 0 | aborts or other words | orphans | CPU s per run |\n|---|---|---|---|---|---|"
+    )
     clean = True
     for name in chosen:
         runs = kept[name]

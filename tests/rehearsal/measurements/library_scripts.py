@@ -3,7 +3,7 @@
     PYTHONPATH=server:rules python tests/rehearsal/measurements/library_scripts.py PYTHON [--devices 2 4] [NAME…]
 
 PYTHON is an interpreter with torch and accelerate. Each script is started as accelerate's own tests start it
-(``accelerate launch`` or torchrun with one rank per device), unchanged. Prints markdown; ``--json FILE`` keeps the results.
+(torchrun with one rank per device, or plain python), unchanged. Prints markdown; ``--json FILE`` keeps the results.
 Outcomes: passed, failed (with the last line of the traceback), limit (of the simulation), package (a package that the
 script imports is not installed), network (it wants a model or dataset that is not on this machine), time.
 """
@@ -35,13 +35,29 @@ SCRIPTS: dict[str, tuple[str, ...]] = {
     "external_deps/test_pippy.py": (),
     "external_deps/test_checkpointing.py": ("--output_dir", "out", "--partial_train_epoch", "1"),
     "external_deps/test_performance.py": ("--output_dir", "out", "--performance_lower_bound", "0"),
-    "external_deps/test_peak_memory_usage.py": ("--output_dir", "out", "--n_train", "8", "--n_val", "4"),
+    "external_deps/test_peak_memory_usage.py": (
+        "--output_dir",
+        "out",
+        "--n_train",
+        "8",
+        "--n_val",
+        "4",
+    ),
 }
 """Arguments are those without which a script does not start."""
-NOT_FOR_NCCL = ("test_ds_alst_ulysses_sp.py", "test_ds_multiple_model.py", "test_zero3_integration.py")
+STARTED_BY_PYTHON = ("test_notebook.py",)
+"""Scripts that start their ranks themselves."""
+NOT_FOR_NCCL = (
+    "test_ds_alst_ulysses_sp.py",
+    "test_ds_multiple_model.py",
+    "test_zero3_integration.py",
+)
 """Scripts for DeepSpeed, which needs its own compiled kernels."""
 _LIMIT = "ranksafe simulation limit: "
-_PACKAGE = re.compile(r"ModuleNotFoundError: No module named '([^']+)'|requires the ([\w-]+) (?:library|package)")
+_PACKAGE = re.compile(
+    r"ModuleNotFoundError: No module named '([^']+)'|requires the ([\w-]+) (?:library|package)|is not available\. Please "
+    r"install ([\w-]+)"
+)
 _NETWORK = re.compile(
     r"Couldn't reach|ConnectionError|LocalEntryNotFoundError|OfflineModeIsEnabled|couldn't connect to|"
     r"Failed to resolve|Name or service not known|offline mode|Network is unreachable|Can't load"
@@ -67,11 +83,15 @@ def judge(returncode: int, stderr: str, limits: int) -> tuple[str, str]:
         return "limit", stderr.partition(_LIMIT)[2].partition("\n")[0]
     package = _PACKAGE.search(stderr)
     if package is not None:
-        return "package", package.group(1) or package.group(2)
+        return "package", next(name for name in package.groups() if name)
     network = _NETWORK.search(stderr)
     if network is not None:
         return "network", network.group(0)
-    errors = [line for line in stderr.splitlines() if re.search(r"^(\[rank\d\]: )?\w[\w.]*(Error|Exception)\b", line)]
+    errors = [
+        line
+        for line in stderr.splitlines()
+        if re.search(r"^(\[rank\d\]: )?\w[\w.]*(Error|Exception)\b", line)
+    ]
     return "failed", errors[0] if errors else f"exit status {returncode}"
 
 
@@ -89,7 +109,11 @@ def main() -> int:
 
     where = compiled_for(arguments.python)
     found = subprocess.run(
-        [str(arguments.python), "-c", "import accelerate.test_utils; print(*accelerate.test_utils.__path__)"],
+        [
+            str(arguments.python),
+            "-c",
+            "import accelerate.test_utils; print(*accelerate.test_utils.__path__)",
+        ],
         check=True,
         capture_output=True,
         text=True,
@@ -109,8 +133,9 @@ def main() -> int:
                         folder / name,
                         *options,
                         devices=devices,
-                        launcher="torchrun",
+                        launcher="python" if name in STARTED_BY_PYTHON else "torchrun",
                         environment={
+                            "ACCELERATE_NUM_PROCESSES": str(devices),
                             "PYTHONPATH": os.pathsep.join(
                                 [str(AGENT), str(INJECTED), arguments.packages]
                             ),

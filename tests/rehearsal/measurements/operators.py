@@ -30,8 +30,7 @@ RANDOM = "draws from the device's own generator: compared by dtype, shape and de
 UNINITIALISED = "returns memory that nobody has written: compared by dtype, shape and device"
 EXPLAINED = {
     "as_strided.partial_views": "its sample is a view into a larger storage, which moving to a device makes whole",
-    "histogram": "has no CUDA kernel: refused with torch's own text, as on a GPU",
-    "histogramdd": "has no CUDA kernel: refused with torch's own text, as on a GPU",
+    "sparse.mm.reduce": "has no CUDA kernel: refused with torch's own text, as on a GPU",
     "tensor_split": "takes its sections from a tensor that must be on the CPU: refused with torch's own text",
 }
 """Entries that may differ, by the operator's full name."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from datetime import timedelta
-from typing import Callable
 
 import torch
 import torch.distributed as dist
@@ -22,12 +22,13 @@ def on_device(*values: float, dtype: torch.dtype = torch.float32) -> torch.Tenso
 
 
 def raised(action: Callable[[], object], kind: type[BaseException], text: str) -> None:
+    message = None
     try:
         action()
     except kind as error:
-        assert text in str(error), f"{text!r} is not in {error}"
-    else:
-        raise AssertionError(f"{text!r} was not raised")
+        message = str(error)
+    assert message is not None, f"{text!r} was not raised"
+    assert text in message, f"{text!r} is not in {message}"
 
 
 @check
@@ -198,7 +199,8 @@ def asynchronous_work(rank: int, ranks: int) -> None:
     work = dist.all_reduce(tensor, async_op=True)
     future = work.get_future().then(lambda done: done.value()[0] * 2)
     assert future.wait().item() == 2.0 * ranks
-    assert work.wait() and work.is_completed()
+    assert work.wait()
+    assert work.is_completed()
     works = [dist.all_reduce(on_device(1.0), async_op=True) for _ in range(20)]
     for one in works:
         one.wait()
@@ -265,13 +267,16 @@ def groups_and_meshes(rank: int, ranks: int) -> None:
 @check
 def settings_of_the_group(rank: int, ranks: int) -> None:
     backend = dist.distributed_c10d._get_default_group()._get_backend(torch.device("cuda"))
-    assert isinstance(backend, dist.ProcessGroupNCCL) and backend.name() == "nccl"
-    assert dist.get_backend() == "nccl" and dist.is_nccl_available()
+    assert isinstance(backend, dist.ProcessGroupNCCL)
+    assert backend.name() == "nccl"
+    assert dist.get_backend() == "nccl"
+    assert dist.is_nccl_available()
     options = dist.ProcessGroupNCCL.Options(is_high_priority_stream=True)
     options.config.max_ctas = 4
     group = dist.new_group(pg_options=options)
     dist.all_reduce(on_device(1.0), group=group)
-    assert backend.supports_splitting and backend.supports_coalescing
+    assert backend.supports_splitting
+    assert backend.supports_coalescing
     before = dist.distributed_c10d._get_default_group()._get_sequence_number_for_group()
     dist.all_reduce(on_device(1.0))
     assert dist.distributed_c10d._get_default_group()._get_sequence_number_for_group() == before + 1

@@ -112,6 +112,9 @@ print("SELECTED", len(imdb["train"].shuffle(seed=1).select(range(1000))))
 print("HELD OUT", sorted(imdb["train"].train_test_split(test_size=5000)))
 print("SLICE", len(load_dataset("openai/gsm8k", "main", split="train[:20]+test[:5]")))
 print(
+    "LISTED", [len(part) for part in load_dataset("stanfordnlp/imdb", split=["train[:9]", "test"])]
+)
+print(
     "STREAM",
     next(iter(load_dataset("wikitext", "wikitext-2-raw-v1", split="train", streaming=True))).keys(),
 )

@@ -11,7 +11,7 @@ from ranksafe.localization import Language, Translated
 from ranksafe.runs.model import Failure, Outcome, RunResult
 
 _LIMIT = Translated("simulation limit", "模拟的限制")
-_RANK = Translated("rank {rank}: {message}", "rank {rank}：{message}")
+_RANK = Translated("rank {rank}: {message}", "rank {rank} 上：{message}")
 _MODIFIED = Translated("how it was rehearsed", "预演方式")
 _NOT_SHOWN = Translated("what this run does not show", "此次运行未能体现的内容")
 _NOT_STARTED = Translated("not started", "未能启动")

@@ -11,9 +11,10 @@ The table is text, one operator a line, words separated by one space:
     unchecked aten::add.Tensor
     absent aten::_histogramdd_bin_edges CUDA
     absent aten::_sparse_mm_reduce_impl SparseCsrCUDA
+    only aten::cudnn_convolution CUDA
 
-``absent``: the operator has a kernel for the CPU and none for CUDA, so it fails on a real GPU as well. The last word is
-the dispatch key without a kernel, which tells strided tensors from sparse ones.
+``absent``: the operator has a kernel for the CPU and none for CUDA, so it fails on a real GPU as well. ``only``:
+the other way round. The last word is the dispatch key, which tells strided tensors from sparse and nested ones.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ def _lines(operator: _Operator, operators: dict[str, _Operator]) -> Iterator[str
     # A functional operator without kernels of its own takes its delegate's, key by key.
     keys = operator.keys | delegate.keys if delegate else operator.keys
     if not any(key.startswith("Composite") for key in keys):
-        for kind in ("", "Sparse", "SparseCsr"):
-            if f"{kind}CPU" in keys and f"{kind}CUDA" not in keys:
-                yield f"absent aten::{operator.name} {kind}CUDA"
+        for kind in ("", "Sparse", "SparseCsr", "NestedTensor"):
+            on_host, on_device = f"{kind}CPU" in keys, f"{kind}CUDA" in keys
+            if on_host != on_device:
+                yield f"{'absent' if on_host else 'only'} aten::{operator.name} {kind}CUDA"
     if "CUDA" not in keys:
         return
     if operator.fields.get("device_check") == "NoCheck":

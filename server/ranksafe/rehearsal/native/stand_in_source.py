@@ -31,7 +31,7 @@ _DESTRUCTOR = re.compile(r"D[012]Ev$")
 _RETURNS_TEXT = re.compile(
     r"(GetErrorString|GetErrorName|GetStatusString|GetStatusName|GetLastError)$"
 )
-_RETURNS_SIZE = re.compile(r"(cudnnGetVersion|GetCudartVersion|cusparseLtGetVersion_)$")
+_RETURNS_SIZE = re.compile(r"cudnnGet(Cudart)?Version$")
 _REGISTERS_KERNELS = re.compile(r"^__cudaRegisterFatBinary$")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import Any, NoReturn
 
 from . import importing, journal
 from .limits import refuse
@@ -25,7 +25,8 @@ def install(torch: Any) -> None:
         return _wrapped(torch, model)
 
     torch.compile = compile_eagerly
-    importing.after_import("triton.runtime.jit", _refuse_triton)
+    for module in ("triton.runtime.jit", "triton.runtime.autotuner"):
+        importing.after_import(module, _refuse_triton)
 
 
 def _wrapped(torch: Any, model: Any) -> Any:
@@ -42,13 +43,18 @@ def _wrapped(torch: Any, model: Any) -> Any:
 
 
 def _refuse_triton(module: Any) -> None:
-    def run(self: Any, *_: Any, **__: Any) -> None:
-        name = getattr(self, "__name__", "kernel")
-        refuse(
-            "missing-kernel",
-            f"triton:{name}",
-            f"the triton kernel `{name}` cannot run on simulated GPUs",
-            f"模拟 GPU 无法运行 triton 内核 `{name}`",
-        )
+    """Triton's launchers would compile for a GPU and look for its driver."""
+    for name in ("JITFunction", "Autotuner", "Heuristics"):
+        launcher = getattr(module, name, None)
+        if launcher is not None:
+            launcher.run = _refuse_launch
 
-    module.JITFunction.run = run
+
+def _refuse_launch(self: Any, *_: Any, **__: Any) -> NoReturn:
+    name = getattr(self, "__name__", None) or getattr(getattr(self, "fn", None), "__name__", "?")
+    refuse(
+        "missing-kernel",
+        f"triton:{name}",
+        f"the triton kernel `{name}` cannot run on simulated GPUs",
+        f"模拟 GPU 无法运行 triton 内核 `{name}`",
+    )

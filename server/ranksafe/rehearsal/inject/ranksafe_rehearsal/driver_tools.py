@@ -10,7 +10,9 @@ from typing import Any
 from . import importing, node_devices
 from .settings import Settings
 
-_STAND_INS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "stand_ins")
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_STAND_INS = os.path.join(_HERE, "stand_ins")
+_TOOLS = os.path.join(os.path.dirname(_HERE), "bin")
 
 
 def _pynvml_spec() -> ModuleSpec:
@@ -21,8 +23,11 @@ def _pynvml_spec() -> ModuleSpec:
 
 
 def install(settings: Settings) -> None:
-    """Answer ``import pynvml``, and torch's own questions to the driver's library."""
+    """Answer ``import pynvml``, whoever starts ``nvidia-smi``, and torch's own questions to the driver."""
     importing.replace("pynvml", _pynvml_spec)
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    if _TOOLS not in folders:
+        os.environ["PATH"] = os.pathsep.join([_TOOLS, *folders])
     importing.after_import("torch.cuda", _answer_torch)
 
 

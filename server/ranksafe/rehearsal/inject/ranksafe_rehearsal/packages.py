@@ -92,6 +92,8 @@ class _NoLibrary:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
+        if name.startswith("has_"):  # what the processor can do: asked while it is imported
+            return lambda *_: False
         return functools.partial(self._refuse, name)
 
     def __getitem__(self, name: str) -> Any:

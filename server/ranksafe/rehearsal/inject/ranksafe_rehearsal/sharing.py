@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from typing import Any
 
@@ -28,16 +29,29 @@ def _send_copies(module: Any) -> None:
             kind="shared-memory",
         )
         is_parameter = isinstance(tensor, module.torch.nn.Parameter)
-        host = tensor.detach().cpu()
-        tensor._sent_copy = host  # its memory must outlive the message
-        return _rebuild, (host, str(tensor.device), bool(tensor.requires_grad), is_parameter)
+        host = tensor.detach().cpu().contiguous()
+        # Inside the message: shared memory would ask the sender to live until it is read.
+        content = ctypes.string_at(host.data_ptr(), host.nbytes)
+        description = (host.dtype, tuple(host.shape), str(tensor.device))
+        return _rebuild, (content, *description, bool(tensor.requires_grad), is_parameter)
 
     module.reduce_tensor = reduce_tensor
 
 
-def _rebuild(host: Any, device: str, requires_grad: bool, is_parameter: bool) -> Any:
+def _rebuild(
+    content: bytes,
+    dtype: Any,
+    shape: tuple[int, ...],
+    device: str,
+    requires_grad: bool,
+    is_parameter: bool,
+) -> Any:
     import torch
 
+    if content:
+        host = torch.frombuffer(bytearray(content), dtype=dtype).reshape(shape)
+    else:
+        host = torch.empty(shape, dtype=dtype)
     tensor = host.to(device)
     if is_parameter:
         return torch.nn.Parameter(tensor, requires_grad=requires_grad)

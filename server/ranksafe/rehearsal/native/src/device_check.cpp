@@ -54,6 +54,16 @@ bool on_one_device(const OperatorPlan& plan, const c10::IValue* arguments) {
   return same;
 }
 
+[[noreturn]] void raise_two_devices(c10::Device first, c10::Device second) {
+  TORCH_CHECK(
+      false,
+      "Expected all tensors to be on the same device, but found at least two devices, ",
+      first,
+      " and ",
+      second,
+      "!");
+}
+
 void check_as_wrapper(const OperatorPlan& plan, const c10::IValue* arguments) {
   std::optional<c10::Device> common;
   for_each_tensor(plan, arguments, [&](const at::Tensor& tensor, const PlannedArgument& argument) {
@@ -61,6 +71,12 @@ void check_as_wrapper(const OperatorPlan& plan, const c10::IValue* arguments) {
       return;
     }
     c10::impl::check_and_update_common_device(common, tensor, plan.wrapper.c_str(), argument.name.c_str());
+  });
+  // Wrappers leave keyword arguments to the kernels, each of which fails in a way of its own.
+  for_each_tensor(plan, arguments, [&](const at::Tensor& tensor, const PlannedArgument& argument) {
+    if (argument.keyword_only && !argument.written && common.has_value() && tensor.device() != *common) {
+      raise_two_devices(*common, tensor.device());
+    }
   });
 }
 
@@ -81,28 +97,12 @@ void check_as_iterator(const OperatorPlan& plan, const c10::IValue* arguments) {
       TORCH_CHECK(++scalars <= 1, "Trying to pass too many CPU scalars to non-CPU kernel!");
       return;
     }
-    TORCH_CHECK(
-        false,
-        "Expected all tensors to be on the same device, but found at least two devices, ",
-        *common,
-        " and ",
-        tensor.device(),
-        "!");
+    raise_two_devices(*common, tensor.device());
   });
 }
 
 const at::Tensor& tensor_at(const c10::IValue* arguments, std::size_t position) {
   return arguments[position].toTensor();
-}
-
-[[noreturn]] void raise_two_devices(const at::Tensor& first, const at::Tensor& second) {
-  TORCH_CHECK(
-      false,
-      "Expected all tensors to be on the same device, but found at least two devices, ",
-      first.device(),
-      " and ",
-      second.device(),
-      "!");
 }
 
 // index and index_put_ (ATen/native/TensorAdvancedIndexing.cpp): (self, indices, values or nothing).
@@ -128,7 +128,7 @@ void check_indexing(const OperatorPlan& plan, const c10::IValue* arguments) {
     const at::Tensor& values = tensor_at(arguments, argument.position);
     const bool converted = values.numel() == 1 && is_zero_dimensional(values) && !argument.written;
     if (values.device() != self.device() && !converted) {
-      raise_two_devices(self, values);
+      raise_two_devices(self.device(), values.device());
     }
   }
 }
@@ -143,7 +143,7 @@ void check_where(const OperatorPlan& plan, const c10::IValue* arguments) {
       first = &tensor;
     } else if (first->device() != tensor.device()) {
       const bool swapped = first->is_cpu();
-      raise_two_devices(swapped ? tensor : *first, swapped ? *first : tensor);
+      raise_two_devices((swapped ? tensor : *first).device(), (swapped ? *first : tensor).device());
     }
   });
 }

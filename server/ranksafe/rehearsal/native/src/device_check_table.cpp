@@ -17,6 +17,7 @@ struct DeviceCheckTable {
   std::mutex mutex;
   std::unordered_set<std::string> unchecked;
   std::unordered_set<std::string> absent;
+  std::unordered_set<std::string> only_on_cuda;
   std::unordered_map<std::string, std::string> wrappers;
 };
 
@@ -70,6 +71,8 @@ bool load_device_checks(const std::string& path) {
       set_no_device_check(name);
     } else if (kind == "absent") {
       set_absent(wrapper, name); // the third word is the key here
+    } else if (kind == "only") {
+      set_only_on_cuda(wrapper, name);
     } else if (kind == "checked") {
       set_wrapper_name(name, wrapper);
     }
@@ -93,6 +96,18 @@ void set_absent(const std::string& key, const std::string& operator_name) {
   DeviceCheckTable& table = device_check_table();
   std::lock_guard<std::mutex> lock(table.mutex);
   table.absent.insert(key + " " + operator_name);
+}
+
+void set_only_on_cuda(const std::string& key, const std::string& operator_name) {
+  DeviceCheckTable& table = device_check_table();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  table.only_on_cuda.insert(key + " " + operator_name);
+}
+
+bool is_only_on_cuda(const std::string& key, const std::string& operator_name) {
+  DeviceCheckTable& table = loaded_table();
+  std::lock_guard<std::mutex> lock(table.mutex);
+  return table.only_on_cuda.count(key + " " + operator_name) > 0;
 }
 
 bool device_checks_known() {

@@ -14,10 +14,14 @@ void set_wrapper_name(const std::string& operator_name, const std::string& wrapp
 // `key`: CUDA, SparseCUDA, SparseCsrCUDA or NestedTensorCUDA.
 void set_absent(const std::string& key, const std::string& operator_name);
 
+// Has a kernel for `key` and none for the host's counterpart.
+void set_only_on_cuda(const std::string& key, const std::string& operator_name);
+
 // Asked once per operator.
 bool device_checks_known();
 bool has_no_device_check(const std::string& operator_name);
 bool is_absent(const std::string& key, const std::string& operator_name);
+bool is_only_on_cuda(const std::string& key, const std::string& operator_name);
 // "" when the operator is not in the table.
 std::string wrapper_name(const std::string& operator_name);
 

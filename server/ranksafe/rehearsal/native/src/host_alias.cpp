@@ -2,8 +2,8 @@
 
 #include "allocators.h"
 #include "device_state.h"
-#include "simulation_limit.h"
 
+#include <ATen/NestedTensorImpl.h>
 #include <ATen/SparseCsrTensorImpl.h>
 #include <ATen/SparseCsrTensorUtils.h>
 #include <ATen/SparseTensorImpl.h>
@@ -42,16 +42,30 @@ void copy_view_state(const at::Tensor& from, const at::Tensor& to) {
   if (C10_UNLIKELY(from.is_neg())) {
     to._set_neg(true);
   }
-  if (C10_UNLIKELY(from._is_zerotensor())) {
-    to._set_zero(true);
-  }
+}
+
+// The keys of a tensor made of `like`'s memory; a zero tensor has none, and its key says so.
+DispatchKeySet keys_for(DispatchKey key, const at::Tensor& like) {
+  const DispatchKeySet keys(key);
+  return C10_UNLIKELY(like._is_zerotensor()) ? keys.add(DispatchKey::ZeroTensor) : keys;
 }
 
 at::Tensor device_view(const c10::Storage& storage, const at::Tensor& like) {
   auto view = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(storage), DispatchKeySet(DispatchKey::CUDA), like.dtype());
+      c10::Storage(storage), keys_for(DispatchKey::CUDA, like), like.dtype());
   copy_view_state(like, view);
   return view;
+}
+
+// A nested tensor over another buffer: its sizes, strides and offsets are host tensors on every device.
+at::Tensor nested_over(const at::Tensor& buffer, const at::Tensor& like) {
+  auto* source = static_cast<at::native::NestedTensorImpl*>(like.unsafeGetTensorImpl());
+  return at::detail::make_tensor<at::native::NestedTensorImpl>(
+      buffer, source->get_nested_sizes(), source->get_nested_strides(), source->get_storage_offsets());
+}
+
+at::Tensor nested_buffer(const at::Tensor& nested) {
+  return static_cast<at::native::NestedTensorImpl*>(nested.unsafeGetTensorImpl())->get_buffer();
 }
 
 // Host memory that a kernel allocated becomes memory of the device.
@@ -66,13 +80,16 @@ at::Tensor host_alias(const at::Tensor& tensor) {
   if (!tensor.defined() || !tensor.is_cuda() || tensor.layout() != at::kStrided || !tensor.has_storage()) {
     return tensor;
   }
+  if (C10_UNLIKELY(tensor.is_nested())) {
+    return nested_over(host_alias(nested_buffer(tensor)), tensor);
+  }
   c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   c10::raw::intrusive_ptr::incref(storage);
   c10::DataPtr data(const_cast<void*>(storage->data()), storage, &release_storage, Device(DeviceType::CPU));
   auto host = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(
           c10::Storage::use_byte_size_t(), storage->nbytes(), std::move(data), c10::GetCPUAllocator(), true),
-      DispatchKeySet(DispatchKey::CPU),
+      keys_for(DispatchKey::CPU, tensor),
       tensor.dtype());
   copy_view_state(tensor, host);
   copy_gradient_flag(tensor, host);
@@ -84,8 +101,11 @@ at::Tensor CallAliases::alias(const at::Tensor& tensor, bool written) {
     return tensor;
   }
   if (C10_LIKELY(tensor.layout() == at::kStrided)) {
-    if (C10_UNLIKELY(tensor.unsafeGetTensorImpl()->is_nested())) {
-      raise_limit("nested tensors (layout torch.strided)");
+    if (C10_UNLIKELY(tensor.is_nested())) {
+      at::Tensor host = nested_over(strided_alias(nested_buffer(tensor), written), tensor);
+      copy_gradient_flag(tensor, host);
+      pairs_.push_back({tensor, host, false});
+      return host;
     }
     return strided_alias(tensor, written);
   }
@@ -194,7 +214,7 @@ at::Tensor CallAliases::result(const at::Tensor& returned, DeviceIndex device) {
     return returned;
   }
   if (C10_LIKELY(returned.layout() == at::kStrided)) {
-    return strided_result(returned, device);
+    return C10_UNLIKELY(returned.is_nested()) ? nested_result(returned, device) : strided_result(returned, device);
   }
   for (const Pair& pair : pairs_) {
     if (pair.host.unsafeGetTensorImpl() == returned.unsafeGetTensorImpl()) {
@@ -220,7 +240,7 @@ at::Tensor CallAliases::strided_result(const at::Tensor& returned, DeviceIndex d
     if (pair.host.unsafeGetTensorImpl() == returned.unsafeGetTensorImpl()) {
       return pair.device;
     }
-    if (pair.host.layout() == at::kStrided && pair.host.storage().unsafeGetStorageImpl() == storage) {
+    if (pair.host.layout() == at::kStrided && !pair.host.is_nested() && pair.host.storage().unsafeGetStorageImpl() == storage) {
       shared = &pair;
     }
   }
@@ -233,12 +253,22 @@ at::Tensor CallAliases::strided_result(const at::Tensor& returned, DeviceIndex d
   return fresh;
 }
 
+at::Tensor CallAliases::nested_result(const at::Tensor& returned, DeviceIndex device) {
+  for (const Pair& pair : pairs_) {
+    if (pair.host.unsafeGetTensorImpl() == returned.unsafeGetTensorImpl()) {
+      return pair.device;
+    }
+  }
+  return nested_over(strided_result(nested_buffer(returned), device), returned);
+}
+
 at::Tensor CallAliases::sparse_result(const at::Tensor& returned, DeviceIndex device) {
   auto* host = at::sparse::get_sparse_impl(returned);
+  // The implementation refuses indices of another device than its own, which it takes from the current one.
+  const CurrentDevice scope(device);
   auto fresh =
       at::detail::make_tensor<at::SparseTensorImpl>(DispatchKeySet(DispatchKey::SparseCUDA), returned.dtype());
   auto* target = at::sparse::get_sparse_impl(fresh);
-  // The implementation refuses indices of another device than its own, which it takes from the current one.
   target->raw_resize_(host->sparse_dim(), host->dense_dim(), host->sizes());
   target->set_indices_and_values_unsafe(
       strided_result(host->indices(), device), strided_result(host->values(), device));

@@ -37,6 +37,7 @@ class CallAliases {
   void apply_sparse_write(const Pair& pair);
   void apply_compressed_write(const Pair& pair);
   at::Tensor strided_result(const at::Tensor& returned, c10::DeviceIndex device);
+  at::Tensor nested_result(const at::Tensor& returned, c10::DeviceIndex device);
   at::Tensor sparse_result(const at::Tensor& returned, c10::DeviceIndex device);
   at::Tensor compressed_result(const at::Tensor& returned, c10::DeviceIndex device);
 

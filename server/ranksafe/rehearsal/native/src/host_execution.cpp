@@ -228,7 +228,7 @@ void execute_on_host(const c10::OperatorHandle& op, const OperatorPlan& plan, to
     call_host_kernel(op, plan, stack);
   }
   aliases.apply_writes();
-  if (C10_LIKELY(target.has_value())) {
+  if (C10_LIKELY(target.has_value() && !plan.returns_host_tensors)) {
     wrap_results(plan, stack, *target, aliases);
   }
 }

@@ -17,9 +17,10 @@ const std::unordered_set<std::string>& free_of_checks() {
       "aten::bernoulli_.Tensor",
       "aten::set_.source_Tensor",
       "aten::is_set_to",
-      "aten::equal", // compares devices itself
       "aten::_use_cudnn_ctc_loss",
       "aten::_use_cudnn_ctc_loss.Tensor",
+      "aten::_use_miopen_ctc_loss",
+      "aten::_use_miopen_ctc_loss.Tensor",
       "aten::_validate_compressed_sparse_indices",
       "aten::_nested_from_padded",
       "aten::_nested_view_from_buffer",
@@ -172,17 +173,24 @@ OperatorPlan make_plan(const c10::OperatorHandle& op, c10::DispatchKey device_ke
   }
   const bool in_aten = starts_with(plan.name, "aten::");
   plan.wrapper = device_key == c10::DispatchKey::CUDA ? wrapper_name(plan.name) : std::string();
+  if (plan.name == "aten::convolution" || plan.name == "aten::_convolution") {
+    plan.wrapper = "wrapper_CUDA__cudnn_convolution"; // what their composite kernels call on a GPU
+  }
   if (plan.wrapper.empty()) {
     plan.wrapper = wrapper_by_rule(name, wrapper_key(device_key));
   }
   plan.check = check_of(plan, in_aten);
-  if (is_absent(wrapper_key(device_key), plan.name)) {
-    plan.absent_from = wrapper_key(device_key);
-  }
   plan.draws_without_generator = !plan.has_generator && op.hasTag(at::Tag::nondeterministic_seeded);
   plan.composite_without_kernel = op.hasComputedKernelForDispatchKey(kNoKernels);
   plan.low_precision_retry = in_aten && !refuses_low_precision_on_cuda(plan.name);
+  plan.returns_host_tensors = starts_with(plan.name, "aten::_nested_tensor_s"); // sizes, strides, storage offsets
   plan.work_key = work_key_of(op, device_key);
+  const char* key = wrapper_key(device_key);
+  const bool nowhere = in_aten && plan.work_key == c10::DispatchKey::Undefined && device_checks_known() &&
+      !is_only_on_cuda(key, plan.name);
+  if (nowhere || is_absent(key, plan.name)) {
+    plan.absent_from = key;
+  }
   return plan;
 }
 

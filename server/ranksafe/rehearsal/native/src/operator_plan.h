@@ -49,6 +49,7 @@ struct OperatorPlan {
   bool has_generator = false;
   bool draws_without_generator = false; // random, but the caller cannot pass a generator
   bool composite_without_kernel = false; // the dispatcher has a composite kernel for `kNoKernels`
+  bool returns_host_tensors = false; // on every device
   bool low_precision_retry = false; // CUDA computes half precision where the CPU kernel may refuse
   c10::DispatchKey work_key = c10::DispatchKey::Undefined; // Undefined: nothing can do the work
 };

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from .. import importing
 from ..settings import Settings
-from . import backend, ending, interface
 
 
 def install(settings: Settings) -> None:
-    """Called once torch is imported; acts when ``torch.distributed`` is, which most versions import by themselves."""
+    """Called once torch is imported; acts when ``torch.distributed`` is, which most versions import by themselves.
+
+    ``ending`` is installed before, when the process starts, so that its exit handler is the last.
+    """
+    from . import backend, interface
+
     interface.use_loopback()
     importing.after_import("torch.distributed", lambda _: backend.install(settings))
-    ending.install()

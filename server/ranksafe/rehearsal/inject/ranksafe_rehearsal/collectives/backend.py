@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import sys
+import zlib
+from collections.abc import Sequence
 from datetime import timedelta
 from importlib.machinery import ExtensionFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -21,11 +24,6 @@ _BLOCK_POLICIES = ("DEFAULT", "EFFICIENCY", "ZERO")
 """NCCL_CTA_POLICY_*, numbered from 0 (nccl.h 2.28)."""
 
 _module: Any = None
-
-
-def module() -> Any:
-    """The loaded extension module; None before ``install``."""
-    return _module
 
 
 def install(settings: Settings) -> None:
@@ -54,6 +52,7 @@ def install(settings: Settings) -> None:
     if "ProcessGroupNCCL" not in distributed_c10d.__all__:
         distributed_c10d.__all__.append("ProcessGroupNCCL")
     _name_flight_recorder(compiled)
+    compiled._hash_tensors = _hash_tensors
 
 
 def _load(settings: Settings) -> ModuleType:
@@ -114,3 +113,14 @@ def _name_flight_recorder(compiled: Any) -> None:
     ):
         if hasattr(compiled, torchs):
             setattr(compiled, ours, getattr(compiled, torchs))
+
+
+def _hash_tensors(tensors: Sequence[Any]) -> int:
+    """One number for the contents of tensors, as torch's own logging of object collectives wants it under
+    TORCH_DISTRIBUTED_DEBUG=DETAIL (torch 2.8 and newer; only builds with NCCL have the function)."""
+    value = 0
+    for tensor in tensors:
+        content = tensor.detach().cpu().contiguous()
+        size = content.numel() * content.element_size()
+        value = zlib.crc32(ctypes.string_at(content.data_ptr(), size), value)
+    return value

@@ -19,7 +19,7 @@ COMPILED_IN = ("_cuda_getCompiledVersion", "_cuda_getArchFlags")
 ARCHITECTURES = "sm_70 sm_75 sm_80 sm_86 sm_90 sm_100 sm_120 compute_120"
 
 
-cudaError = enum.IntEnum("cudaError", {"success": 0})
+cudaError = enum.IntEnum("cudaError", {"success": 0})  # noqa: N816 - the name is CUDA's
 """Codes that ``torch.cuda`` compares with."""
 
 

@@ -97,12 +97,14 @@ def _stand_in(
         raise problem
     if found is None:
         _refuse_unknown(name)
+    streaming = bool(keywords.get("streaming"))
     split = keywords.get("split")
-    if split is not None:
-        _check_splits(str(split), found)
-    result = _synthetic(
-        name, found, None if split is None else str(split), bool(keywords.get("streaming"))
-    )
+    if isinstance(split, (list, tuple)):
+        result: Any = [_one(name, found, str(part), streaming) for part in split]
+    elif isinstance(split, dict):
+        result = {key: _one(name, found, str(part), streaming) for key, part in split.items()}
+    else:
+        result = _one(name, found, None if split is None else str(split), streaming)
     shown = name if configuration is None else f"{name} ({configuration})"
     journal.modified(
         f"dataset {shown} → {ROWS} synthetic rows per split with the same columns",
@@ -111,6 +113,12 @@ def _stand_in(
         name=name,
     )
     return result
+
+
+def _one(name: str, found: KnownDataset, split: str | None, streaming: bool) -> Any:
+    if split is not None:
+        _check_splits(split, found)
+    return _synthetic(name, found, split, streaming)
 
 
 def _is_missing(problem: Exception) -> bool:
@@ -198,6 +206,8 @@ def _inferred(datasets: Any, found: KnownDataset, values: dict[str, list[Any]]) 
 
 def _first_rows(dataset: Any, name: str) -> Any:
     """The same object with at most `ROWS` rows in each split."""
+    if isinstance(dataset, list):
+        return [_first_rows(part, name) for part in dataset]
     if isinstance(dataset, dict):
         for split, part in list(dataset.items()):
             dataset[split] = _first_rows(part, name)

@@ -73,7 +73,7 @@ _BY_NAME: list[tuple[str, Family]] = [
     ("*llama*", _decoder("llama", "llama2")),
     ("deepseek-ai/deepseek-r1-distill-llama*", _decoder("llama", "deepseek", **_GROUPED)),
     ("deepseek-ai/deepseek-r1-distill-qwen*", _decoder("qwen2", "deepseek")),
-    ("deepseek-ai/deepseek-v2*", _decoder("deepseek_v2", "deepseek")),
+    ("deepseek-ai/deepseek-v2*", _decoder("deepseek_v2", "deepseek", num_experts_per_tok=6)),
     ("deepseek-ai/deepseek*", _decoder("deepseek_v3", "deepseek")),
     ("*qwen2.5-vl*", Family("qwen2_5_vl", "qwen", precision=_HALF, chat=True)),
     ("*qwen2-vl*", Family("qwen2_vl", "qwen", precision=_HALF, chat=True)),

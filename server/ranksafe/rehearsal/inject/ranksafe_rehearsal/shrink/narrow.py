@@ -121,8 +121,8 @@ attn_layer_indices global_attention_blocks""".split()
 _STAGE_WIDTHS = """hidden_sizes embed_dims neck_hidden_sizes stage_out_channels stage_in_channels
 stage_mid_channels embed_dim_per_stage""".split()
 _PER_STAGE_COUNTS = "depths stage_num_blocks blocks_per_stage stage_numb_of_layers layers".split()
-_DROPPED = "out_features out_indices stage_names pruned_heads".split()
-"""Derived from the number of layers when absent."""
+_DROPPED = "out_features out_indices stage_names pruned_heads per_layer_config".split()
+"""Belong to layers that are no longer there; derived or not needed when absent."""
 
 
 def narrowed(values: Values, sizes: Sizes) -> Values:
@@ -169,7 +169,7 @@ def with_vocabulary(
             result[name] = with_vocabulary(value, size, special_tokens, keep_larger)
         elif name in special_tokens and value is not None:
             result[name] = special_tokens[name]
-        elif name.startswith("vocab_size") and _is_count(value):
+        elif "vocab_size" in name and _is_count(value):
             result[name] = max(size, value) if keep_larger else size
         elif name.endswith(("_token_id", "_token_index")) and not _is_inside(value, size):
             result[name] = special_tokens.get(name, size - 1)

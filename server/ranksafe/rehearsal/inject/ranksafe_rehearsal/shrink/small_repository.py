@@ -157,8 +157,10 @@ def _with_tokenizer(
         if found:
             ids[name] = found[0]
     size = len(tiny_tokenizer.entries(directory))
-    if size >= tiny_tokenizer.USUAL_ENTRIES:  # not the letters of a CTC tokenizer
+    if not tiny_tokenizer.is_letters(directory):
         size = max(size, least_vocabulary)
+    if values.get("is_encoder_decoder") and values.get("decoder_start_token_id") is None:
+        values = {**values, "decoder_start_token_id": ids["decoder_start_token_id"]}
     return narrow.with_vocabulary(values, size, ids, keep_larger)
 
 

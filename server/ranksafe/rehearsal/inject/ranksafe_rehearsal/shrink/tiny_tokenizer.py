@@ -11,8 +11,8 @@ from typing import Any
 from . import text
 from .special_tokens import KINDS, Kind, chat_template
 
-USUAL_ENTRIES = 900
-"""Learnt pieces; the special tokens come on top."""
+_ENTRIES = 900
+"""Learnt pieces at most; the special tokens come on top."""
 _LONGEST = 2048
 _ROLES = ("bos", "eos", "pad", "unk", "cls", "sep", "mask")
 
@@ -35,6 +35,11 @@ def write(
     names = {key: value for key, value in settings.items() if key.endswith("_token")}
     _write(directory, "special_tokens_map.json", names)
     return int(tokenizer.get_vocab_size())
+
+
+def is_letters(directory: str) -> bool:
+    """Whether the written tokenizer is one for CTC, whose model predicts exactly its letters."""
+    return not os.path.isfile(os.path.join(directory, "tokenizer.json"))
 
 
 def special_token_ids(directory: str) -> dict[str, int]:
@@ -64,7 +69,7 @@ def token_ids(directory: str, tokens: tuple[str, ...]) -> dict[str, int]:
 def entries(directory: str) -> dict[str, int]:
     """All entries of the written tokenizer with their ids."""
     path = os.path.join(directory, "tokenizer.json")
-    if not os.path.isfile(path):
+    if is_letters(directory):
         with open(os.path.join(directory, "vocab.json"), encoding="utf-8") as file:
             return dict(json.load(file))
     with open(path, encoding="utf-8") as file:
@@ -91,7 +96,7 @@ def _trained(kind: Kind, more_tokens: tuple[str, ...]) -> Any:
     )
 
     special = _special(kind, more_tokens)
-    size = USUAL_ENTRIES + len(special)
+    size = _ENTRIES + len(special)
     if kind.algorithm == "pieces":
         tokenizer = Tokenizer(models.WordPiece(unk_token=kind.unk))
         tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)

@@ -152,8 +152,7 @@ c10::intrusive_ptr<SimulatedWork> SimulatedProcessGroup::enqueue(
   name.elements_in = elements_of(call.inputs);
   name.elements_out = elements_of(call.outputs);
   name.timeout = timeout_of(call.timeout);
-  auto work = c10::make_intrusive<SimulatedWork>(
-      rank_, call.type, name.sequence, call.outputs, call.title, call.inputs, name.timeout);
+  auto work = c10::make_intrusive<SimulatedWork>(name, call.type, call.outputs, call.title, call.inputs);
   const auto& any = call.outputs.empty() ? call.inputs : call.outputs;
   const auto device = any.empty() ? std::optional<at::Device>() : std::optional<at::Device>(any.front().device());
   auto self = c10::intrusive_ptr<SimulatedProcessGroup>::unsafe_reclaim_from_nonowning(this);

@@ -5,23 +5,27 @@
 namespace ranksafe::nccl {
 
 SimulatedWork::SimulatedWork(
-    int rank,
+    OperationName name,
     c10d::OpType type,
-    uint64_t sequence,
     std::vector<at::Tensor> outputs,
     const char* title,
-    const std::vector<at::Tensor>& inputs,
-    std::chrono::milliseconds timeout)
-    : Work(rank, type, title, inputs),
-      sequence_(sequence),
-      timeout_(timeout),
+    const std::vector<at::Tensor>& inputs)
+    : Work(name.rank, type, title, inputs),
+      name_(std::move(name)),
       started_(Clock::now()),
       outputs_(std::move(outputs)),
       future_(c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()))),
       result_(c10::make_intrusive<c10::ivalue::Future>(c10::IntType::get())) {}
 
 bool SimulatedWork::wait(std::chrono::milliseconds timeout) {
-  Work::wait(timeout);
+  try {
+    Work::wait(timeout);
+  } catch (const c10::Error&) {
+    if (isCompleted()) throw;
+    // It is only the caller's patience that ended; ProcessGroupNCCL has the same words for that.
+    const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started_);
+    std::rethrow_exception(as_nccl_failure(std::make_exception_ptr(Expired()), name_, waited));
+  }
   future_->wait();
   return true;
 }

@@ -13,13 +13,11 @@ class SimulatedWork final : public c10d::Work {
  public:
   /// `title` and `inputs` are what a profiler shows.
   SimulatedWork(
-      int rank,
+      OperationName name,
       c10d::OpType type,
-      uint64_t sequence,
       std::vector<at::Tensor> outputs,
       const char* title,
-      const std::vector<at::Tensor>& inputs,
-      std::chrono::milliseconds timeout);
+      const std::vector<at::Tensor>& inputs);
 
   /// Waits for the data. A real device's stream waits instead of this thread, so a caller is never held up longer there.
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
@@ -35,8 +33,8 @@ class SimulatedWork final : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() { return result_; }
   float getDuration() const override;
-  uint64_t getSequencenumber() const override { return sequence_; }
-  std::chrono::milliseconds getTimeout() const { return timeout_; }
+  uint64_t getSequencenumber() const override { return name_.sequence; }
+  std::chrono::milliseconds getTimeout() const { return name_.timeout; }
 
   /// Called once, by the communicator's thread; runs the future's callbacks.
   void complete(std::exception_ptr problem, bool expired);
@@ -45,8 +43,7 @@ class SimulatedWork final : public c10d::Work {
   Clock::time_point started() const { return started_; }
 
  private:
-  const uint64_t sequence_;
-  const std::chrono::milliseconds timeout_;
+  const OperationName name_;
   const Clock::time_point started_;
   std::atomic<int64_t> microseconds_{-1};
   std::vector<at::Tensor> outputs_;

@@ -10,8 +10,8 @@ from typing import Any, Callable
 from .watch import Watch, is_user_file, stack, user_frame
 
 _MOST_FILES = 500
-_TRUNCATES = os.O_TRUNC
 _NOT_OUTPUT = (".lock", ".pid", ".tmp", ".pyc", ".incomplete")
+_CACHE_FOLDERS = ("__pycache__", "torchinductor_")
 _CACHES = (
     "XDG_CACHE_HOME",
     "HF_HOME",
@@ -28,12 +28,15 @@ def hooks(watch: Watch) -> dict[str, Callable[[Any], None]]:
     """What to do after which import; ``open`` is watched from now on."""
     files = _Files(watch)
 
-    def heard(event: str, arguments: tuple[Any, ...]) -> None:
-        if event != "open" or len(arguments) != 3:
+    def heard(event: str, arguments: tuple[Any, ...], truncates: int = os.O_TRUNC) -> None:
+        if event != "open":
             return
-        path, _, flags = arguments
-        if isinstance(flags, int) and flags & _TRUNCATES:
-            watch.attempt(files.opened, path)
+        try:
+            path, _, flags = arguments
+            if isinstance(flags, int) and flags & truncates:
+                watch.attempt(files.opened, path)
+        except Exception:  # raised here it would become an error of the open() that is watched
+            pass
 
     sys.addaudithook(heard)
     return {"torch.serialization": functools.partial(_hook, files)}
@@ -55,23 +58,29 @@ def _hook(files: _Files, module: Any) -> None:
 class _Files:
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
+        self.asked: set[Any] = set()
+        """As they were given, so that a file written again and again costs nothing."""
         self.seen: set[str] = set()
-        home = os.path.expanduser("~")
+        self.home = os.path.realpath(os.path.expanduser("~")) + os.sep
         ignored = [watch.directory, "/dev", "/proc", "/sys", sys.prefix, sys.base_prefix]
-        ignored += [os.path.join(home, ".cache"), os.path.join(home, ".triton")]
         ignored += [os.environ[name] for name in _CACHES if os.environ.get(name)]
         self.ignored = tuple(os.path.realpath(each) + os.sep for each in ignored)
 
     def opened(self, path: Any) -> None:
         """Note the file, the first time it is opened."""
+        if path in self.asked or len(self.asked) >= _MOST_FILES:
+            return
         if not isinstance(path, (str, bytes, os.PathLike)):
             return
+        if os.path.isabs(path):
+            self.asked.add(path)
         name = os.path.realpath(os.fsdecode(path))
         if name in self.seen or len(self.seen) >= _MOST_FILES:
             return
         self.seen.add(name)
-        parts = name.split(os.sep)
-        if name.startswith(self.ignored) or name.endswith(_NOT_OUTPUT) or "__pycache__" in parts:
+        if name.startswith((*self.ignored, self.home + ".")) or name.endswith(_NOT_OUTPUT):
+            return
+        if any(part.startswith(_CACHE_FOLDERS) for part in name.split(os.sep)):
             return
         if user_frame() is None:
             return
