@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from .conftest import RehearsalEnvironment, Rehearse, run_rehearsal
 
 SCRIPT = Path(__file__).parent / "device_scripts" / "devices.py"

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from .conftest import RehearsalEnvironment, run_rehearsal
 
 SCRIPT = Path(__file__).parent / "device_scripts" / "operators.py"

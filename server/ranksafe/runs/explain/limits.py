@@ -67,6 +67,10 @@ def _is_limit(raised: Raised) -> bool:
 
 def _signs() -> Iterator[_Sign]:
     for kind, pattern in (
+        # What the isolation's layers over the user's folders cannot do (overlayfs in a user namespace).
+        ("file-system", r"\[Errno 75\] Value too large for defined data type"),
+        ("file-system", r"\[Errno 30\] Read-only file system"),
+        ("file-system", r"\[Errno 18\] Invalid cross-device link"),
         ("missing-kernel", r"Could not run '[\w:.]+' with arguments from the '\w*CUDA\w*' backend"),
         # CPU kernels know fewer types of small floats than CUDA's.
         ("missing-kernel", r"not implemented for '(?:Half|BFloat16|ComplexHalf|Float[84]\w*)'"),
@@ -146,6 +150,11 @@ OF_KIND = {
     "disk": Translated(
         en="The scratch folder that takes the script's output is full.",
         zh_cn="存放脚本输出的临时文件夹已满。",
+    ),
+    "file-system": Translated(
+        en="What isolates the rehearsal lays a scratch folder over yours, and that cannot do this. Where the script may "
+        "write to your folders: --isolation off.",
+        zh_cn="隔离预演时会在你的文件夹之上覆盖一个临时文件夹，它不支持此操作。若允许脚本写入你的文件夹：--isolation off。",
     ),
     "network": Translated(
         en="A rehearsal has no network. Download what the script needs beforehand, or let --shrink on stand in for it.",

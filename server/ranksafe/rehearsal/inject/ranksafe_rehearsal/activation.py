@@ -18,7 +18,8 @@ from .limits import refuse
 _DEVICE_CHECKS = "device-checks.txt"
 """Beside the devices' library: which operators check their devices, of the torch it was made for."""
 _EARLY_PARTS = (
-    "node", "packages", "driver_tools", "uncaught", "profiling", "sharing", "shrink", "collectives.ending",
+    "node", "outside", "packages", "driver_tools", "uncaught", "profiling", "sharing", "shrink",
+    "collectives.ending",
 )  # fmt: skip
 """What waits for modules that may be imported before or with torch, or for the end of the process."""
 
@@ -106,8 +107,7 @@ def _after_torch(module: ModuleType) -> None:
             journal.problem("after torch", error)
     chosen = settings.current()
     if chosen is not None:
-        for name in ("collectives", "outside"):
-            _install_part(f".{name}", chosen)
+        _install_part(".collectives", chosen)
         _arm_stand_ins(chosen)
     state.devices().imported = True
 

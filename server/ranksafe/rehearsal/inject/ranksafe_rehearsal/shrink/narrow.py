@@ -121,15 +121,19 @@ attn_layer_indices global_attention_blocks""".split()
 _STAGE_WIDTHS = """hidden_sizes embed_dims neck_hidden_sizes stage_out_channels stage_in_channels
 stage_mid_channels embed_dim_per_stage""".split()
 _PER_STAGE_COUNTS = "depths stage_num_blocks blocks_per_stage stage_numb_of_layers layers".split()
-_DROPPED = "out_features out_indices stage_names pruned_heads per_layer_config".split()
-"""Belong to layers that are no longer there; derived or not needed when absent."""
+_DROPPED = "out_features out_indices stage_names pruned_heads".split()
+"""Derived from the number of layers when absent."""
+_PER_LAYER = "per_layer_config"
+"""Differences of single layers, mostly widths (transformers 5)."""
 
 
 def narrowed(values: Values, sizes: Sizes) -> Values:
     """A copy of a configuration's dictionary, sub-configurations included, with few layers and narrow widths."""
     result: Values = {}
     for name, value in values.items():
-        if isinstance(value, dict) and _is_configuration(name, value):
+        if name == _PER_LAYER:
+            result[name] = {}  # without the key, some architectures make up their usual one
+        elif isinstance(value, dict) and _is_configuration(name, value):
             result[name] = narrowed(value, sizes)
         elif name not in _DROPPED:
             result[name] = value
@@ -197,7 +201,7 @@ def _is_configuration(name: str, value: Values) -> bool:
         "question_encoder",
     )
     return "model_type" in value or (
-        named and name not in ("quantization_config", "task_specific_config")
+        named and name not in (_PER_LAYER, "quantization_config", "task_specific_config")
     )
 
 
