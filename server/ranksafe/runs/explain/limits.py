@@ -152,9 +152,10 @@ OF_KIND = {
         zh_cn="存放脚本输出的临时文件夹已满。",
     ),
     "file-system": Translated(
-        en="What isolates the rehearsal lays a scratch folder over yours, and that cannot do this. Where the script may "
-        "write to your folders: --isolation off.",
-        zh_cn="隔离预演时会在你的文件夹之上覆盖一个临时文件夹，它不支持此操作。若允许脚本写入你的文件夹：--isolation off。",
+        en="What isolates the rehearsal lays a scratch folder over yours, and that cannot do this. Where the script "
+        "may write to your folders: --isolation off.",
+        zh_cn="隔离预演时，你的文件夹之上覆盖了一个临时文件夹，它不支持此操作。"
+        "若允许脚本写入你的文件夹：--isolation off。",
     ),
     "network": Translated(
         en="A rehearsal has no network. Download what the script needs beforehand, or let --shrink on stand in for it.",
