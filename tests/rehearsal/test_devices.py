@@ -81,6 +81,13 @@ def test_other_checks_have_their_own_words(answers: dict[str, Any]) -> None:
     )
 
 
+def test_products_of_whole_numbers_are_refused(answers: dict[str, Any]) -> None:
+    # The CPU computes them; cuBLAS cannot.
+    assert answers["whole numbers"] == (
+        "NotImplementedError: \"addmm_cuda\" not implemented for 'Long'"
+    )
+
+
 def test_memory_is_counted_in_blocks(answers: dict[str, Any]) -> None:
     assert answers["allocated"][0] >= 512
     assert answers["allocated"][0] % 512 == 0

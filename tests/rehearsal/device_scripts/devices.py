@@ -61,6 +61,7 @@ answer("copy", lambda: first.copy_(second).sum().item())
 answer("no kernel", lambda: torch.histogram(first, 3))
 answer("ordinal", lambda: torch.ones(1, device="cuda:7"))
 answer("numpy", lambda: first.numpy())
+answer("whole numbers", lambda: first.long() @ first.long().T)
 
 # Memory.
 answer("allocated", lambda: [torch.cuda.memory_allocated(1), torch.cuda.max_memory_allocated(1)])

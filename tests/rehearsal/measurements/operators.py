@@ -26,12 +26,11 @@ SAMPLES = 4
 TOLERANCE = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1, "int64": 0.0}
 LONGEST_SECONDS = 3000.0
 
-RANDOM = "draws from the device's own generator: compared by dtype, shape and device"
-UNINITIALISED = "returns memory that nobody has written: compared by dtype, shape and device"
+NO_CUDA_KERNEL = "has no CUDA kernel: refused with torch's own text, as on a GPU"
 EXPLAINED = {
-    "as_strided.partial_views": "its sample is a view into a larger storage, which moving to a device makes whole",
-    "sparse.mm.reduce": "has no CUDA kernel: refused with torch's own text, as on a GPU",
-    "tensor_split": "takes its sections from a tensor that must be on the CPU: refused with torch's own text",
+    "sparse.mm.reduce": NO_CUDA_KERNEL,
+    "torch.ops.aten._scaled_dot_product_flash_attention_for_cpu": NO_CUDA_KERNEL,
+    "tensor_split": "takes its sections from a tensor on the CPU only: refused with torch's own text",
 }
 """Entries that may differ, by the operator's full name."""
 RANDOM_OPERATORS = {
@@ -44,10 +43,12 @@ RANDOM_OPERATORS = {
     "nn.functional.multi_head_attention_forward", "nn.functional.rrelu",
     "nn.functional.scaled_dot_product_attention", "nn.functional.gumbel_softmax",
 }  # fmt: skip
+"""Draw from the device's own generator: compared by dtype, shape and device."""
 UNINITIALISED_OPERATORS = {
     "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided",
     "resize_", "resize_as_",
 }  # fmt: skip
+"""Return memory that nobody has written: compared by dtype, shape and device."""
 
 
 def inside(arguments: argparse.Namespace) -> None:
@@ -239,6 +240,8 @@ def outside(arguments: argparse.Namespace) -> int:
     options = ["--inside", "--dtypes", *arguments.dtypes]
     options += ["--packages", *arguments.packages]
     options += ["--stride", str(arguments.stride), "--offset", str(arguments.offset)]
+    if arguments.only:
+        options += ["--only", *arguments.only]
     with tempfile.TemporaryDirectory() as folder:
         done = run_rehearsal(
             compiled_for(Path(arguments.python)),

@@ -1,4 +1,4 @@
-"""A plain tensor stays on the first device while DataParallel copies the module to the second one."""
+"""A plain tensor stays on the first device while DataParallel copies the module."""
 
 import torch
 from torch import nn
@@ -14,10 +14,6 @@ class Scaled(nn.Module):
         return self.linear(batch) * self.scale
 
 
-def main() -> None:
+if __name__ == "__main__":
     model = nn.DataParallel(Scaled().cuda())
     print(model(torch.ones(8, 4, device="cuda")).sum().item())
-
-
-if __name__ == "__main__":
-    main()

@@ -6,6 +6,7 @@
 #include "host_alias.h"
 #include "simulation_limit.h"
 #include "low_precision.h"
+#include "type_check.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/List.h>
@@ -217,6 +218,9 @@ void execute_on_host(const c10::OperatorHandle& op, const OperatorPlan& plan, to
     const CompositeHasDecided decided;
     op.redispatchBoxed(c10::DispatchKeySet(kNoKernels), stack);
     return;
+  }
+  if (C10_UNLIKELY(plan.kernel_without_whole_numbers != nullptr)) {
+    check_types(plan, arguments);
   }
   const std::optional<c10::DeviceIndex> target = target_device(plan, arguments);
   CallAliases aliases;

@@ -1,6 +1,7 @@
 #include "operator_plan.h"
 
 #include "device_check_table.h"
+#include "type_check.h"
 
 #include <array>
 #include <unordered_map>
@@ -38,11 +39,11 @@ bool takes_lists_of_any_device(const std::string& name) {
 
 // CUDA has no half precision for these either, or they return whole numbers of a fixed type.
 bool refuses_low_precision_on_cuda(const std::string& name) {
-  static constexpr std::array<const char*, 18> kPrefixes{
+  static constexpr std::array<const char*, 21> kPrefixes{
       "aten::linalg_",  "aten::_linalg_",        "aten::cholesky",      "aten::_cholesky",       "aten::lu_",
       "aten::triangular_solve", "aten::geqrf",   "aten::orgqr",         "aten::ormqr",           "aten::_lu",
       "aten::igamma",   "aten::_ctc_loss",       "aten::special_",      "aten::_validate",       "aten::segment_reduce",
-      "aten::_segment_reduce",  "aten::lgamma_out", "aten::histc"};
+      "aten::_segment_reduce",  "aten::lgamma_out", "aten::histc", "aten::_cdist", "aten::_euclidean_dist", "aten::_pdist"};
   for (const char* prefix : kPrefixes) {
     if (starts_with(name, prefix)) {
       return true;
@@ -184,6 +185,9 @@ OperatorPlan make_plan(const c10::OperatorHandle& op, c10::DispatchKey device_ke
   plan.composite_without_kernel = op.hasComputedKernelForDispatchKey(kNoKernels);
   plan.low_precision_retry = in_aten && !refuses_low_precision_on_cuda(plan.name);
   plan.returns_host_tensors = starts_with(plan.name, "aten::_nested_tensor_s"); // sizes, strides, storage offsets
+  if (device_key == c10::DispatchKey::CUDA) {
+    plan.kernel_without_whole_numbers = kernel_without_whole_numbers(plan.name);
+  }
   plan.work_key = work_key_of(op, device_key);
   const char* key = wrapper_key(device_key);
   const bool nowhere = in_aten && plan.work_key == c10::DispatchKey::Undefined && device_checks_known() &&

@@ -113,11 +113,12 @@ void register_planned(c10::Dispatcher& dispatcher, const c10::OperatorName& name
       "simulated devices of ranksafe"));
 }
 
-// Composite operators that would choose a CUDA-only kernel by looking at the device: done on the host as a whole.
+// Composite operators that look for a CUDA-only kernel outside the dispatcher: done on the host as a whole. The sparse
+// ones ask a DispatchStub since torch 2.15.
 bool is_done_as_a_whole(const c10::OperatorName& name) {
   return name.overload_name.empty() &&
       (name.name == "aten::convolution" || name.name == "aten::convolution_backward" ||
-       name.name == "aten::_convolution");
+       name.name == "aten::_convolution" || name.name.rfind("aten::_validate_sparse_", 0) == 0);
 }
 
 void register_operators() {
