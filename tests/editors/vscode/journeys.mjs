@@ -265,7 +265,8 @@ test("a rehearsal on simulated GPUs draws what a second GPU would have hit", { s
     await workbench.clickDialog("Run");
     const message = await workbench.notification("rehearsed_run.py failed", RUN_MILLISECONDS);
     assert.match(message, /same device/);
-    const squiggle = await workbench.squiggle("error", "self.linear(batch) * self.scale");
+    // The whole line: what a replica's thread raised is known from its printed traceback, by line only.
+    const squiggle = await workbench.squiggle("error", "        return self.linear(batch) * self.scale");
     assert.equal(squiggle.line, 14);
     const row = await workbench.problem(/cuda:1/);
     assert.match(row, /RS513/);
