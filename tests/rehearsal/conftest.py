@@ -123,7 +123,12 @@ def run_rehearsal(
         path = script
     file = replace(_settings(where, directory, path, devices), **settings).write(directory)
     process = subprocess.Popen(
-        [str(where.interpreter), *_launch(launcher, devices), str(path), *arguments],
+        [
+            str(where.interpreter),
+            *_launch(launcher, devices, where.interpreter),
+            str(path),
+            *arguments,
+        ],
         cwd=directory,
         env={**_environment(file), **(environment or {})},
         stdin=subprocess.DEVNULL,
@@ -163,16 +168,22 @@ def _settings(
     )
 
 
-def _launch(launcher: str, devices: int) -> list[str]:
+def _launch(launcher: str, devices: int, interpreter: Path) -> list[str]:
+    """What comes between the interpreter and the script.
+
+    Both launchers would start ``python -u``, which writes a line in pieces: those of two ranks then run into each other
+    in the pipe that they share.
+    """
     return {
         "python": [],
         "torchrun": [
-            *("-m", "torch.distributed.run", "--standalone"),
-            f"--nproc_per_node={devices}",
+            *("-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={devices}"),
+            *("--no-python", str(interpreter)),
         ],
         "accelerate": [
             *("-m", "accelerate.commands.launch", "--multi_gpu", "--mixed_precision=no"),
             *("--num_machines=1", "--dynamo_backend=no", f"--num_processes={devices}"),
+            *("--no_python", str(interpreter)),
         ],
     }[launcher]
 
