@@ -88,6 +88,18 @@ function M.run_lens(command)
   vim.lsp.codelens.run()
 end
 
+-- The root cause of the script's last run, as a diagnostic, and the text of its line.
+function M.failure()
+  local failure = M.wait('the failure', function()
+    for _, one in ipairs(M.diagnostics('ranksafe run')) do
+      if one.severity == vim.diagnostic.severity.ERROR then
+        return one
+      end
+    end
+  end)
+  return failure, vim.api.nvim_buf_get_lines(M.buffer, failure.lnum, failure.lnum + 1, false)[1]
+end
+
 function M.text()
   return table.concat(vim.api.nvim_buf_get_lines(M.buffer, 0, -1, false), '\n')
 end

@@ -4,14 +4,7 @@ local editor = require('editor')
 editor.run(function()
   editor.open('failing.py', { init_options = { trusted = true, python = vim.env.RANKSAFE_TEST_TORCH_PYTHON } })
   editor.run_lens('ranksafe.smokeRun')
-  local failure = editor.wait('the failure', function()
-    for _, one in ipairs(editor.diagnostics('ranksafe run')) do
-      if one.severity == vim.diagnostic.severity.ERROR then
-        return one
-      end
-    end
-  end)
-  local line = vim.api.nvim_buf_get_lines(editor.buffer, failure.lnum, failure.lnum + 1, false)[1]
+  local failure, line = editor.failure()
   assert(line:find('raise ValueError'), line)
   assert(failure.message:find('ValueError: bad batch (on rank 1)', 1, true), failure.message)
 
