@@ -150,7 +150,9 @@ export class Workbench {
     }
 
     async notification(text, timeout = TIMEOUT) {
-        const message = this.page.locator(".notifications-toasts .notification-list-item-message", { hasText: text });
+        // While the list of notifications is open, a new one appears there only.
+        const places = [".notifications-toasts", ".notifications-center"].map((place) => `${place} .notification-list-item-message`);
+        const message = this.page.locator(places.join(", "), { hasText: text }).filter({ visible: true });
         await message.first().waitFor({ timeout });
         return plain(await message.first().innerText());
     }
