@@ -6,7 +6,7 @@ import json
 
 from lsprotocol import types
 
-from .conftest import DEVICE_MAP, StartEditor
+from .conftest import DEVICE_MAP, Editor, StartEditor
 
 TRAINS = """\
 from transformers import Trainer
@@ -64,10 +64,7 @@ async def test_a_file_that_changes_on_disk_decides_too(start_editor: StartEditor
 async def test_a_launch_configuration_is_written_and_joins_those_that_are_there(
     start_editor: StartEditor,
 ) -> None:
-    editor = await start_editor(options={"settings": {"select": ["RS101"]}})
-    uri = editor.open("train.py", TRAINS)
-    (finding,) = await editor.shown_with(uri, "RS101")
-    line = finding.range.start.line
+    editor, uri, line = await _unguarded_script(start_editor)
 
     created, written = await _launch_edit(editor, uri, line)
     assert isinstance(created, types.CreateFile)
@@ -90,10 +87,7 @@ async def test_a_launch_configuration_is_written_and_joins_those_that_are_there(
 async def test_a_launch_configuration_that_is_there_is_not_written_again(
     start_editor: StartEditor,
 ) -> None:
-    editor = await start_editor(options={"settings": {"select": ["RS101"]}})
-    uri = editor.open("train.py", TRAINS)
-    (finding,) = await editor.shown_with(uri, "RS101")
-    line = finding.range.start.line
+    editor, uri, line = await _unguarded_script(start_editor)
     _, written = await _launch_edit(editor, uri, line)
     assert isinstance(written, types.TextDocumentEdit)
     editor.write(".vscode/launch.json", _only(written).new_text)
@@ -102,10 +96,8 @@ async def test_a_launch_configuration_that_is_there_is_not_written_again(
 
 
 async def test_the_launch_can_be_tried_at_once(start_editor: StartEditor) -> None:
-    editor = await start_editor(options={"settings": {"select": ["RS101"]}})
-    uri = editor.open("train.py", TRAINS)
-    (finding,) = await editor.shown_with(uri, "RS101")
-    actions = await editor.actions(uri, finding.range.start.line)
+    editor, uri, line = await _unguarded_script(start_editor)
+    actions = await editor.actions(uri, line)
     commands = [action.command.command for action in actions if action.command]
     assert commands[0] == "ranksafe.run"
 
@@ -115,6 +107,14 @@ async def test_a_hundred_files_open_at_once_are_all_served(start_editor: StartEd
     uris = [editor.open(f"train_{number}.py", DEVICE_MAP) for number in range(100)]
     for uri in uris:
         await editor.shown_with(uri, "RS201")
+
+
+async def _unguarded_script(start_editor: StartEditor) -> tuple[Editor, str, int]:
+    """An editor with a script that RS101 is about, and the line of the finding."""
+    editor = await start_editor(options={"settings": {"select": ["RS101"]}})
+    uri = editor.open("train.py", TRAINS)
+    (finding,) = await editor.shown_with(uri, "RS101")
+    return editor, uri, finding.range.start.line
 
 
 async def _launch_edit(editor, uri: str, line: int) -> list[object]:  # type: ignore[no-untyped-def]
