@@ -25,6 +25,7 @@ _NO_TORCH = (
     "RANKSAFE_TEST_TORCH_PYTHON names no Python with torch and accelerate (make test sets it up)"
 )
 _OF_OTHER_LAUNCHES = ("CUDA_VISIBLE_DEVICES", "RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_PORT")
+_WRITES_PIECES = "PYTHONUNBUFFERED"
 
 
 @dataclass(frozen=True)
@@ -164,15 +165,14 @@ def _settings(
         steps=None,
         offline=False,
         native=where.native,
-        real_home=str(Path.home()),
     )
 
 
 def _launch(launcher: str, devices: int, interpreter: Path) -> list[str]:
     """What comes between the interpreter and the script.
 
-    Both launchers would start ``python -u``, which writes a line in pieces: those of two ranks then run into each other
-    in the pipe that they share.
+    Both launchers would start ``python -u``, which writes a line in pieces, as PYTHONUNBUFFERED does: those of two ranks
+    then run into each other in the pipe that they share.
     """
     return {
         "python": [],
@@ -189,7 +189,8 @@ def _launch(launcher: str, devices: int, interpreter: Path) -> list[str]:
 
 
 def _environment(settings: Path) -> dict[str, str]:
-    inherited = {key: value for key, value in os.environ.items() if key not in _OF_OTHER_LAUNCHES}
+    dropped = (*_OF_OTHER_LAUNCHES, _WRITES_PIECES)
+    inherited = {key: value for key, value in os.environ.items() if key not in dropped}
     return {
         **inherited,
         SETTINGS_VARIABLE: str(settings),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -88,9 +88,6 @@ class ProcessSettings:
     offline: bool
     """Whether the network is out of reach (isolated)."""
     native: NativeFiles
-    real_home: str = ""
-    """The user's HOME, where caches of models may be read."""
-    extra: dict[str, str] = field(default_factory=dict)
 
     def write(self, directory: Path) -> Path:
         """Write `SETTINGS_FILE` into ``directory`` and return its path. Raises OSError."""

@@ -86,7 +86,6 @@ def settings_for(
         steps=steps,
         offline=offline,
         native=devices.native,
-        real_home=str(Path.home()),
     )
 
 

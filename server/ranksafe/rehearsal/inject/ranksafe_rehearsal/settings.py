@@ -39,8 +39,6 @@ class Settings:
         self.steps: int | None = data.get("steps")
         self.offline: bool = bool(data.get("offline"))
         self.native = Native(data["native"])
-        self.real_home: str = data.get("real_home", "")
-        self.extra: dict[str, str] = dict(data.get("extra") or {})
 
     @property
     def node(self) -> int:

@@ -38,7 +38,6 @@ def install(settings: Settings) -> None:
     _module = _load(settings)
     _module.set_version_text(".".join(map(str, NCCL_VERSION)))
     group = _complete(_module)
-    _tell_place()
     compiled: Any = sys.modules["torch._C._distributed_c10d"]
     for place in (compiled, distributed_c10d, distributed):
         place.ProcessGroupNCCL = group
