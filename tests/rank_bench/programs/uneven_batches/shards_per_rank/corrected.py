@@ -1,0 +1,67 @@
+"""Stream three shards on two ranks; all stop after the smallest number of batches that any rank has.
+
+source: https://github.com/webdataset/webdataset/issues/225
+bug: RS406
+ranks: 2
+expect: clean
+decidable: yes
+shows: fine
+"""
+
+import os
+from datetime import timedelta
+from itertools import islice
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, IterableDataset
+
+SHARDS = {"train-000.tar": 24, "train-001.tar": 24, "train-002.tar": 24}
+
+
+class ShardedDataset(IterableDataset):
+    def __init__(self, shards, rank, world_size):
+        self.shards = sorted(shards)[rank::world_size]
+
+    def num_batches(self, batch_size):
+        return sum(SHARDS[name] for name in self.shards) // batch_size
+
+    def __iter__(self):
+        for name in self.shards:
+            generator = torch.Generator().manual_seed(int(name[6:9]))
+            for _ in range(SHARDS[name]):
+                features = torch.randn(4, generator=generator)
+                yield features, int(features.sum() > 0)
+
+
+def train_one_epoch(model, dataset, optimizer, batch_size=8):
+    loader = DataLoader(dataset, batch_size=batch_size)
+    criterion = nn.CrossEntropyLoss()
+    model.train()
+    steps = torch.tensor(dataset.num_batches(batch_size))
+    dist.all_reduce(steps, op=dist.ReduceOp.MIN)
+    for features, labels in islice(loader, steps.item()):
+        optimizer.zero_grad()
+        criterion(model(features), labels).backward()
+        optimizer.step()
+
+
+def main():
+    dist.init_process_group(
+        "gloo", timeout=timedelta(seconds=float(os.environ.get("RANK_BENCH_TIMEOUT", "5")))
+    )
+    rank = int(os.environ["RANK"])
+    dataset = ShardedDataset(SHARDS, rank, int(os.environ["WORLD_SIZE"]))
+    print(f"rank {rank} reads {dataset.shards}: {dataset.num_batches(8)} batches")
+    model = DDP(nn.Linear(4, 2))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(2):
+        train_one_epoch(model, dataset, optimizer)
+        dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
