@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from ranksafe.source.parsing import parse_python
 from ranksafe.source.text import split_lines
 
 _MAXIMUM_ATTEMPTS = 15
@@ -39,7 +40,7 @@ def parse(text: str) -> ast.Module | None:
         with warnings.catch_warnings():
             # Invalid escapes in the user's strings are none of our business.
             warnings.simplefilter("ignore")
-            return ast.parse(text)
+            return parse_python(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -168,7 +169,7 @@ def _following_the_parser(lines: list[str]) -> Parsed | None:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return Parsed(ast.parse("".join(trial)), frozenset(blanked), trial)
+                return Parsed(parse_python("".join(trial)), frozenset(blanked), trial)
         except SyntaxError as error:
             number = min(max((error.lineno or 1) - 1, 0), len(trial) - 1)
             message = error.msg or ""

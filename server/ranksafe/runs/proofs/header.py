@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from ranksafe.localization import Translated
+from ranksafe.source.parsing import parse_python
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,7 +99,7 @@ def read_header(program: Path) -> ProofHeader:
 def parse_header(source: str) -> ProofHeader:
     """The header in the module docstring of ``source``. Raises ProofHeaderError."""
     try:
-        docstring = ast.get_docstring(ast.parse(source))
+        docstring = ast.get_docstring(parse_python(source))
     except SyntaxError as error:
         raise _invalid(f"not valid Python: {error}", f"不是有效的 Python 代码：{error}") from error
     if not docstring:

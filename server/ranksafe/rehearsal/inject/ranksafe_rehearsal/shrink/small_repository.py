@@ -102,6 +102,8 @@ def family_for(repository: Repository, loader: type | None) -> Family | None:
         if (
             not isinstance(own_type, str)
             or not own_type
+            # sentence-transformers' classes have a model_type, too, which is no architecture.
+            or not small_model.is_known({"model_type": own_type})
             or (known is not None and known.model_type == own_type)
         ):
             return known
