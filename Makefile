@@ -8,13 +8,14 @@ $(error Python 3.10 or newer was not found on PATH)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench vscode nvim lint format docs clean
+.PHONY: help demo test test-full bench rank-bench vscode nvim lint format docs clean
 
 help:
 	@echo "make demo       see ranksafe at work on examples/ (sets everything up)"
 	@echo "make test       the gate: lint, types, contracts, unit, server and editor tests"
 	@echo "make test-full  the gate and the long tests"
 	@echo "make bench      speed, against ruff and pygls, in one run"
+	@echo "make rank-bench the rank-safety benchmark, run and linted, with TorchFix, ruff and pylint"
 	@echo "make vscode     open examples/ in VS Code with the extension"
 	@echo "make nvim       open examples/ in Neovim with the server"
 	@echo "make lint       ruff, mypy, import contracts"
@@ -33,6 +34,9 @@ test-full:
 
 bench:
 	@$(PYTHON) tools/in_project.py tests/bench/bench.py
+
+rank-bench:
+	@$(PYTHON) tools/in_project.py -m tests.rank_bench.rank_bench --execute --peers
 
 vscode:
 	@$(PYTHON) tools/open_editor.py vscode

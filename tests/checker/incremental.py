@@ -110,9 +110,31 @@ class WholeFile(Rule):
         )
 
 
+class EveryRankIssue(Rule):
+    """Says all that rank flow finds, with the places that belong to it."""
+
+    metadata: ClassVar[RuleMetadata] = _metadata("RS984")
+    scope = Scope.MODULE
+    at_rest = True
+
+    def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
+        for issue in module.rank_issues():
+            places = [issue.waits, issue.branch, issue.other_place]
+            lines = [
+                place.module.range_of(place.node).start.line
+                for place in places
+                if place is not None
+            ]
+            origin = "" if issue.origin is None else issue.origin.text
+            text = (
+                f"{issue.kind.value} {issue.operation} {issue.other} {origin} {issue.name} {lines}"
+            )
+            yield self.finding(module, issue.place.node, _said(text))
+
+
 def noisy_analyzer() -> Analyzer:
     """An analyzer with the noisy rules only."""
-    rules: list[Rule] = [EveryCall(), EveryClass(), TrainerCalls(), WholeFile()]
+    rules: list[Rule] = [EveryCall(), EveryClass(), TrainerCalls(), WholeFile(), EveryRankIssue()]
     folders = [RuleFolder(rule, Path("noisy"), "noisy") for rule in rules]
     return Analyzer(Registry.of(folders), Configuration(), LaunchContext())
 

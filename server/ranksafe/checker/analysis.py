@@ -16,9 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ranksafe.checker.configuration import Configuration
-from ranksafe.checker.dependencies import FACTS, drop_stale_facts, facts_fingerprint, keys_of
+from ranksafe.checker.dependencies import (
+    ANSWERS,
+    FACTS,
+    drop_stale_answers,
+    facts_fingerprint,
+    keys_of,
+)
 from ranksafe.checker.dispatch import Active, Dispatcher
 from ranksafe.checker.finding import Finding
+from ranksafe.checker.kept_findings import moved_below
 from ranksafe.checker.merging import Merge, parse_unit, same_definition
 from ranksafe.checker.suppression import apply_suppressions
 from ranksafe.checker.suspects import Suspects, statement_around
@@ -111,6 +118,10 @@ class DocumentAnalysis:
         self._active = Active(analyzer.launch)
         self._readers: dict[ReadKey, set[Unit]] = defaultdict(set)
         self._module_reads: frozenset[ReadKey] = frozenset()
+        self._found_at_rest: list[Finding] = []
+        self._is_typing = False
+        self._rest_is_due = False
+        """The text was edited since the rules that wait for a pause ran."""
         self._findings: tuple[Finding, ...] | None = None
         self._facts_seen: object = None
         self.module: Module | None = None
@@ -129,6 +140,11 @@ class DocumentAnalysis:
     def rule_errors(self) -> dict[str, str]:
         """Codes of rules that failed on this file, with tracebacks."""
         return dict(self._active.failed)
+
+    @property
+    def needs_settling(self) -> bool:
+        """Whether `settle` may change the findings."""
+        return self.status != "complete" or self._rest_is_due
 
     @property
     def asked_project(self) -> bool:
@@ -160,6 +176,15 @@ class DocumentAnalysis:
         self._source = SourceText(text, lines)
         self._findings = None
         added = len(self._source.lines) - len(before.lines)
+        self._is_typing = True
+        try:
+            self._take_over_edit(first_line, last_line, added, text)
+        finally:
+            self._is_typing = False
+        self._found_at_rest = moved_below(self._found_at_rest, first_line, last_line, added)
+        self._rest_is_due = True
+
+    def _take_over_edit(self, first_line: int, last_line: int, added: int, text: str) -> None:
         if self.module is not None and self.status != "stale":
             self._note_words("".join(self._source.lines[first_line : last_line + added + 1]))
             if self._change_one_unit(first_line, last_line, added):
@@ -182,6 +207,8 @@ class DocumentAnalysis:
             self._drop()
         elif self.status == "partial" and parse(self._source.text) is not None:
             self._build([])
+        if self._rest_is_due and self.module is not None and self.status != "stale":
+            self._run_at_rest(self.module)
         return self.findings != before
 
     def reconfigure(self, analyzer: Analyzer) -> None:
@@ -198,6 +225,7 @@ class DocumentAnalysis:
         self.blanked = frozenset()
         self._readers = defaultdict(set)
         self._module_findings: list[Finding] = []
+        self._found_at_rest = []
         self._findings = None
         self._active = Active(self._analyzer.launch)
 
@@ -349,14 +377,15 @@ class DocumentAnalysis:
             if result is not None:
                 for key in result.reads:
                     self._readers[key].discard(unit)
-        unit.results.pop("facts", None)
+        for answer in ANSWERS:
+            unit.results.pop(answer, None)
 
     def _check(self, affected: set[ReadKey]) -> None:
         """Check every unit that has no result, or whose result read something in ``affected``."""
         module = self.module
         assert module is not None
         self._invalidate(affected)
-        drop_stale_facts(module, affected)
+        drop_stale_answers(module, affected)
         facts: object = None
         if self._readers.get(FACTS):
             facts = facts_fingerprint(module)
@@ -368,9 +397,15 @@ class DocumentAnalysis:
             if "classes" not in unit.results:
                 self._check_classes(unit, module)
         self._module_findings = list(self._analyzer.dispatcher.whole(module, self._active))
+        if not self._is_typing:
+            self._run_at_rest(module)
         if facts is None and self._readers.get(FACTS):
             facts = facts_fingerprint(module)
         self._facts_seen = facts
+
+    def _run_at_rest(self, module: Module) -> None:
+        self._found_at_rest = list(self._analyzer.dispatcher.at_rest(module, self._active))
+        self._rest_is_due = False
 
     def _check_unit(self, unit: Unit, module: Module) -> None:
         with module.reading() as reads:
@@ -423,7 +458,7 @@ class DocumentAnalysis:
         if self.module is None:
             found: list[Finding] = []
         else:
-            found = list(self._module_findings)
+            found = [*self._module_findings, *self._found_at_rest]
             for unit in self.module.all_units():
                 for task in ("rules", "classes"):
                     result: _Result | None = unit.results.get(task)

@@ -9,6 +9,7 @@ import ast
 
 from ranksafe.semantics.facts import UnitFacts
 from ranksafe.semantics.module import Module, ReadKey
+from ranksafe.semantics.rank_flow import analysis as rank_flow
 from ranksafe.semantics.units import ClassUnit, Unit
 
 _QUERY_OF_CONTEXT = {
@@ -17,6 +18,8 @@ _QUERY_OF_CONTEXT = {
     ast.Del: "attribute stores",
 }
 FACTS: ReadKey = ("facts",)
+ANSWERS = ("facts", rank_flow.TASK)
+"""What a unit keeps beside its findings, each with what it read."""
 
 
 def keys_of(units: list[Unit]) -> set[ReadKey]:
@@ -39,17 +42,22 @@ def keys_of(units: list[Unit]) -> set[ReadKey]:
                 }
         keys |= {("loads", node.id) for node in unit.by_kind.get(ast.Name, ())}  # type: ignore[attr-defined]
         keys |= {("called", name) for name in unit.calls()}
+        for statement in unit.by_kind.get(ast.Global, ()):
+            keys |= {("global", name) for name in statement.names}  # type: ignore[attr-defined]
         if isinstance(unit, ClassUnit):
             keys |= keys_of(unit.members)
     return keys
 
 
-def drop_stale_facts(module: Module, affected: set[ReadKey]) -> None:
-    """Forget the facts of units that read something in ``affected``."""
+def drop_stale_answers(module: Module, affected: set[ReadKey]) -> None:
+    """Forget the facts and the rank flow of units that read something in ``affected``."""
+    if module.wrapping_changed():
+        affected = affected | {("wrappers",)}
     for unit in module.all_units():
-        cached = unit.results.get("facts")
-        if cached is not None and not affected.isdisjoint(cached[1]):
-            del unit.results["facts"]
+        for task in ANSWERS:
+            cached = unit.results.get(task)
+            if cached is not None and not affected.isdisjoint(cached[1]):
+                del unit.results[task]
 
 
 def facts_fingerprint(module: Module) -> object:

@@ -31,9 +31,10 @@ class Dispatcher:
         self._by_kind: dict[type[ast.AST], list[Rule]] = {}
         self._class_rules: list[Rule] = []
         self.module_rules: list[Rule] = []
+        self.rules_at_rest: list[Rule] = []
         for rule in rules:
             if rule.scope is Scope.MODULE:
-                self.module_rules.append(rule)
+                (self.rules_at_rest if rule.at_rest else self.module_rules).append(rule)
             elif rule.scope is Scope.CLASS:
                 self._class_rules.append(rule)
             else:
@@ -89,7 +90,14 @@ class Dispatcher:
 
     def whole(self, module: Module, active: Active) -> Iterator[Finding]:
         """Findings of module rules."""
-        for rule in self.module_rules:
+        yield from self._whole(self.module_rules, module, active)
+
+    def at_rest(self, module: Module, active: Active) -> Iterator[Finding]:
+        """Findings of the module rules that wait for the user to pause."""
+        yield from self._whole(self.rules_at_rest, module, active)
+
+    def _whole(self, rules: Sequence[Rule], module: Module, active: Active) -> Iterator[Finding]:
+        for rule in rules:
             if not rule.listens_to:
                 yield from active.run([rule], module.tree, module)
             for kind in rule.listens_to:

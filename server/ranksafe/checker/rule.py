@@ -70,6 +70,9 @@ class Rule(ABC):
     """For a rule that listens to ``ast.Call``: last segments of the callee as written (``from_pretrained``,
     ``Trainer``); None: every call. A cheap filter before any name is resolved; aliases (``T = Trainer; T()``) and
     imported aliases (``import Trainer as T``) are matched by their original name too."""
+    at_rest: ClassVar[bool] = False
+    """For a MODULE rule that follows calls through the whole file: while somebody types, its last findings are kept
+    and move with their lines; it runs again when the user pauses (`DocumentAnalysis.settle`)."""
     mentions: ClassVar[frozenset[str]] = frozenset()
     """Words of which at least one must occur in the file's text, else the rule is not run there; empty: always run."""
 

@@ -7,7 +7,7 @@ import gc
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from ranksafe.fixes.apply import module_of
 from ranksafe.fixes.build import edits_for
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.project_index import ProjectIndex
+from ranksafe.semantics.summary_store import Batch, projects_folder
 
 _RELEVANT = re.compile(f"{RELEVANT.pattern}|{MARKER}".encode("ascii"))
 
@@ -75,11 +76,16 @@ class Job:
 
 
 class Checker:
-    """Checks files in this process; makes one analyzer for each context."""
+    """Checks files in this process; makes one analyzer for each context.
 
-    def __init__(self, registry: Registry, *, with_edits: bool) -> None:
+    ``keeps``: whether what is found out about a project is kept for the next time.
+    """
+
+    def __init__(self, registry: Registry, *, with_edits: bool, keeps: bool = False) -> None:
         self.registry = registry
         self.with_edits = with_edits
+        self.keeps = keeps
+        self._stores = projects_folder(os.environ) if keeps else None
         self._analyzers: dict[str, Analyzer] = {}
         self._projects: dict[Path, ProjectIndex] = {}
 
@@ -88,10 +94,30 @@ class Checker:
         key = context.key
         analyzer = self._analyzers.get(key)
         if analyzer is None:
-            project = self._projects.setdefault(context.root, ProjectIndex(context.root))
+            project = self._project(context.root)
             analyzer = Analyzer(self.registry, context.configuration, context.launch, project)
             self._analyzers[key] = analyzer
         return analyzer.open(path, text)
+
+    def _project(self, root: Path) -> ProjectIndex:
+        if root not in self._projects:
+            self._projects[root] = ProjectIndex(root, store_folder=self._stores)
+        return self._projects[root]
+
+    def found_out(self) -> dict[Path, Batch]:
+        """What was found out about projects since this was asked last, for another checker to keep."""
+        batches = {root: project.store.drain() for root, project in self._projects.items()}
+        return {root: batch for root, batch in batches.items() if batch is not None}
+
+    def take_over(self, batches: Mapping[Path, Batch]) -> None:
+        """Add what another checker has found out."""
+        for root, batch in batches.items():
+            self._project(root).store.add(batch)
+
+    def keep(self) -> None:
+        """Write what was found out for the next time."""
+        for project in self._projects.values():
+            project.store.flush()
 
     def check(self, job: Job) -> FileResult:
         """The result for one file."""
@@ -138,7 +164,8 @@ def check_files(
             results[path] = found
         else:
             jobs.append(found)
-    for job, result in zip(jobs, _check_jobs(jobs, registry, with_edits), strict=True):
+    checker = Checker(registry, with_edits=with_edits, keeps=use_cache)
+    for job, result in zip(jobs, _check_jobs(jobs, checker), strict=True):
         results[job.path] = result
         store.keep(job, result)
     store.save()
@@ -224,18 +251,18 @@ def _under_name(result: FileResult, path: Path) -> FileResult:
     return FileResult(path, result.reported, result.problem, result.partial)
 
 
-def _check_jobs(jobs: Sequence[Job], registry: Registry, with_edits: bool) -> Iterator[FileResult]:
+def _check_jobs(jobs: Sequence[Job], checker: Checker) -> Iterator[FileResult]:
     workers = min(os.cpu_count() or 1, len(jobs) // 8 or 1)
     if len(jobs) < PARALLEL_FROM or workers < 2:
-        checker = Checker(registry, with_edits=with_edits)
         with _without_garbage_collection():
             for job in jobs:
                 yield checker.check(job)
+        checker.keep()
         return
-    yield from _check_in_pool(jobs, workers, with_edits)
+    yield from _check_in_pool(jobs, workers, checker)
 
 
-def _check_in_pool(jobs: Sequence[Job], workers: int, with_edits: bool) -> Iterator[FileResult]:
+def _check_in_pool(jobs: Sequence[Job], workers: int, checker: Checker) -> Iterator[FileResult]:
     import multiprocessing  # here: most calls check few files and can do without
     from concurrent.futures import ProcessPoolExecutor
 
@@ -245,27 +272,31 @@ def _check_in_pool(jobs: Sequence[Job], workers: int, with_edits: bool) -> Itera
         workers,
         mp_context=multiprocessing.get_context(method),
         initializer=_start_worker,
-        initargs=(with_edits,),
+        initargs=(checker.with_edits, checker.keeps),
     ) as pool:
-        yield from pool.map(_check_in_worker, jobs, chunksize=max(1, len(jobs) // (workers * 8)))
+        chunk = max(1, len(jobs) // (workers * 8))
+        for result, batches in pool.map(_check_in_worker, jobs, chunksize=chunk):
+            checker.take_over(batches)
+            yield result
+    checker.keep()
 
 
 _worker_checker: Checker | None = None
 
 
-def _start_worker(with_edits: bool) -> None:
+def _start_worker(with_edits: bool, keeps: bool) -> None:
     global _worker_checker
     gc.freeze()
     gc.disable()
-    _worker_checker = Checker(Registry.load(), with_edits=with_edits)
+    _worker_checker = Checker(Registry.load(), with_edits=with_edits, keeps=keeps)
 
 
-def _check_in_worker(job: Job) -> FileResult:
+def _check_in_worker(job: Job) -> tuple[FileResult, dict[Path, Batch]]:
     assert _worker_checker is not None
     result = _worker_checker.check(job)
     if len(job.data) > 200_000:
         gc.collect()
-    return result
+    return result, _worker_checker.found_out() if _worker_checker.keeps else {}
 
 
 @contextlib.contextmanager

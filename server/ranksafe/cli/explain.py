@@ -1,31 +1,42 @@
-"""``ranksafe explain RS201``: the rule's page, in the terminal."""
+"""``ranksafe explain RS201``: the rule's page; ``ranksafe explain FILE:LINE``: what the ranks do there."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
+from pathlib import Path
 
 from ranksafe.checker.registry import Registry
+from ranksafe.cli.explain_place import add_place_arguments, explain_place
 from ranksafe.cli.terminal import Style, fail, style_for
 from ranksafe.localization import Language, Translated
 
-_HELP = Translated("code or name of a rule", "规则的编号或名称")
+_HELP = Translated(
+    "code or name of a rule, or FILE:LINE for what the ranks do there",
+    "规则的编号或名称，或用 FILE:LINE 查看各 rank 在该处的行为",
+)
 _UNKNOWN = Translated(
     "there is no rule `{rule}`; `ranksafe rules` lists them",
     "没有规则 `{rule}`；`ranksafe rules` 会列出所有规则",
 )
 _INLINE_CODE = re.compile(r"`([^`]+)`")
+_PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::\d+)?:?")
+"""A column and a colon may follow, as in what `check` prints."""
 
 
 def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
-    """The argument of `explain`."""
-    parser.add_argument("rule", metavar="RULE", help=_HELP.in_language(language))
+    """The arguments of `explain`."""
+    parser.add_argument("rule", metavar="RULE|FILE:LINE", help=_HELP.in_language(language))
     parser.add_argument("--color", choices=["auto", "always", "never"], default="auto")
+    add_place_arguments(parser, language)
 
 
 def execute(arguments: argparse.Namespace, language: Language) -> int:
-    """Print the page; 2 for an unknown rule."""
+    """Print the page or the place; 2 for an unknown rule, and where there is nothing to explain."""
+    place = _PLACE.fullmatch(arguments.rule)
+    if place is not None:
+        return explain_place(Path(place["file"]), int(place["line"]), arguments, language)
     folder = Registry.load().find(arguments.rule)
     if folder is None:
         return fail(_UNKNOWN.filled(rule=arguments.rule).in_language(language), 2)

@@ -47,16 +47,19 @@ class Checks:
     def opened(self, document: Document) -> None:
         """A document was opened: analyse and show it."""
         document.run_findings = self._server.run_findings.of(document.path)
+        self._server.project_updates.opened(document)
         for uri in document.uris:
             self._server.publisher.taken_over(uri)
         self.ensure(document)
         self._server.publisher.show(document)
         self._server.lens_refresh.may_be_missed()
+        self._server.project_build.follow(document)
 
     def changed(self, document: Document) -> None:
         """A document was edited: have it analysed soon. A pulling client asks by itself."""
         self._edited.add(document.uri)
         self._wait_for_idleness()
+        self._server.project_updates.edited(document)
         delay = document.last_cost_seconds
         loop = asyncio.get_running_loop()
         if document.uri in self._due:
@@ -74,6 +77,7 @@ class Checks:
             due.cancel()
         self._edited.discard(document.uri)
         self._server.documents.remove(document.uri)
+        self._server.project_updates.closed(document)
         for uri in document.uris:
             self._server.publisher.clear(uri)
         self._server.publisher.show_unopened(self._server.unopened_failures())
@@ -81,25 +85,40 @@ class Checks:
     def saved(self, uri: str) -> None:
         """A document was saved: others that import it may mean something else now."""
         saved = self._server.documents.get(uri)
-        if saved is None or saved.path is None:
-            return
-        if self._server.projects.files_changed([saved.path]):
-            self._check_again([one for one in self._server.documents if one is not saved])
+        if saved is not None:
+            self._server.project_updates.saved(saved)
 
     def check_again(self) -> None:
         """Configuration, versions, trust or other files changed: analyse everything anew."""
         self._check_again(list(self._server.documents))
         self._server.lenses_changed()
 
+    def check_one_again(self, document: Document) -> bool:
+        """Other files changed: analyse one document anew and show it; whether it has other findings now."""
+        before = document.findings
+        self._reconfigure(document)
+        if document.findings == before:
+            return False
+        self._server.publisher.show(document)
+        return True
+
+    @property
+    def is_typing(self) -> bool:
+        """Whether a key came a moment ago."""
+        return self._idle is not None
+
     def _check_again(self, documents: list[Document]) -> None:
         for document in documents:
-            self.ensure(document)
-            if document.analysis is not None:
-                with _no_garbage_collection():
-                    analyzer = self._server.projects.analyzer_for(document.path)
-                    document.analysis.reconfigure(analyzer)
-                    self._take_over(document, document.analysis)
+            self._reconfigure(document)
         self._server.publisher.show_changed(documents)
+
+    def _reconfigure(self, document: Document) -> None:
+        self.ensure(document)
+        if document.analysis is not None:
+            with no_garbage_collection():
+                analyzer = self._server.projects.analyzer_for(document.path)
+                document.analysis.reconfigure(analyzer)
+                self._take_over(document, document.analysis)
 
     # -- analysis
 
@@ -109,7 +128,7 @@ class Checks:
             return
         started = time.thread_time()
         try:
-            with _no_garbage_collection():
+            with no_garbage_collection():
                 self._analyse(document)
         except Exception:
             # An error of ours must not take the findings away, nor the server down.
@@ -203,15 +222,17 @@ class Checks:
         before = document.findings
         document.history.paused()
         analysis = document.analysis
-        if analysis is not None and analysis.status != "complete":
-            with _no_garbage_collection():
+        if self._server.project_updates.says_something_else(document):
+            self._reconfigure(document)
+        elif analysis is not None and analysis.needs_settling:
+            with no_garbage_collection():
                 analysis.settle()
             self._take_over(document, analysis)
         return document.findings != before
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
+def no_garbage_collection() -> Iterator[None]:
     """Cyclic collection during an analysis costs up to ten times the analysis; it runs when typing pauses."""
     enabled = gc.isenabled()
     gc.disable()

@@ -101,6 +101,9 @@ FAILED_WITHOUT_REASON: Final = Translated("see the log", "请查看日志")
 ON_RANK: Final = Translated("on rank {rank}", "在 rank {rank} 上")
 CALLED_FROM: Final = Translated("called in {function}", "由 {function} 调用")
 
+INDEX_TITLE: Final = Translated("Reading {folder}", "正在读取 {folder}")
+INDEXED: Final = Translated("{count} files ({seconds} s)", "{count} 个文件（{seconds} 秒）")
+
 CONFIGURATION_PROBLEM: Final = Translated("{file}: {problem}", "{file}：{problem}")
 UNKNOWN_SELECTOR: Final = Translated(
     "ranksafe settings: `{selector}` names no rule.", "ranksafe 设置：`{selector}` 不对应任何规则。"

@@ -29,8 +29,8 @@ class Progress:
         window = server.client_capabilities.window
         self._shown = bool(window and window.work_done_progress)
 
-    async def begin(self) -> None:
-        """Have the client make the token, then show the title."""
+    async def begin(self, percentage: int | None = None) -> None:
+        """Have the client make the token, then show the title; a bar only if it begins with a percentage."""
         self._server.progresses[self.token] = self
         if not self._shown:
             return
@@ -41,7 +41,8 @@ class Progress:
             self._shown = False
             return
         self._server.work_done_progress.begin(
-            self.token, types.WorkDoneProgressBegin(title=self._title, cancellable=True)
+            self.token,
+            types.WorkDoneProgressBegin(title=self._title, cancellable=True, percentage=percentage),
         )
 
     def on_cancel(self, cancel: Callable[[], None]) -> None:
@@ -57,11 +58,14 @@ class Progress:
         else:
             self._cancel()
 
-    def report(self, message: str) -> None:
+    def report(self, message: str, percentage: int | None = None) -> None:
         """Say how far the work is."""
         if self._shown and self.token in self._server.progresses:
             self._server.work_done_progress.report(
-                self.token, types.WorkDoneProgressReport(message=message, cancellable=True)
+                self.token,
+                types.WorkDoneProgressReport(
+                    message=message, cancellable=True, percentage=percentage
+                ),
             )
 
     def end(self, message: str) -> None:

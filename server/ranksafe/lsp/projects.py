@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +20,12 @@ from ranksafe.launch.detect import Statement, build_launch_context
 from ranksafe.launch.interpreter import find_interpreter
 from ranksafe.launch.versions import installed_versions
 from ranksafe.lsp.messages import CONFIGURATION_PROBLEM, RULE_PROBLEM, UNKNOWN_SELECTOR
+from ranksafe.semantics.project_changes import Change
 from ranksafe.semantics.project_index import ProjectIndex
+from ranksafe.semantics.summary_store import projects_folder
 
 if TYPE_CHECKING:
+    from ranksafe.lsp.documents import Document
     from ranksafe.lsp.options import Settings
     from ranksafe.lsp.server import RanksafeServer
 
@@ -61,7 +64,7 @@ class Projects:
                 self.registry,
                 _with_settings(loaded.configuration, settings),
                 _launch(loaded, settings, interpreter),
-                self._index_of(folder),
+                self.index_of(folder),
             )
         return self._analyzers[key]
 
@@ -74,28 +77,68 @@ class Projects:
     def forget(self, *, rules: bool = False) -> None:
         """Read configurations and installed versions anew when they are needed next; with ``rules`` the rules too."""
         self._analyzers.clear()
-        self._indexes.clear()
+        folders = set(self._server.folders())
+        # They know nothing of configurations and versions.
+        self._indexes = {
+            folder: index for folder, index in self._indexes.items() if folder in folders
+        }
         self._loaded.clear()
         self._told.clear()
         if rules:
             self._registry = None
 
-    def files_changed(self, paths: Iterable[Path]) -> bool:
-        """Python files changed on disk; whether findings in other files may have changed by it."""
-        changed = False
-        for path in paths:
-            for folder, index in self._indexes.items():
-                if path.is_relative_to(folder):
-                    changed = index.update(path, None) or changed
-        return changed
+    # -- what the project's files say to each other
 
-    def _index_of(self, folder: Path | None) -> ProjectIndex | None:
+    def index_of(self, folder: Path | None) -> ProjectIndex | None:
         """The index over a workspace folder; None for a document outside of all."""
         if folder is None:
             return None
-        if folder not in self._indexes:
-            self._indexes[folder] = ProjectIndex(folder)
-        return self._indexes[folder]
+        index = self._indexes.get(folder)
+        if index is None:
+            index = ProjectIndex(folder, store_folder=projects_folder(os.environ))
+            self._indexes[folder] = index
+            for document in self._server.documents:
+                if document.path is not None and document.path.is_relative_to(folder):
+                    index.update(document.path, document.text)
+        return index
+
+    def indexes(self) -> list[ProjectIndex]:
+        """The indexes over all open folders."""
+        found = (self.index_of(folder) for folder in self._server.folders())
+        return [index for index in found if index is not None]
+
+    def indexes_of(self, path: Path) -> Iterator[ProjectIndex]:
+        """The indexes over the folders around a file."""
+        return (index for index in self.indexes() if path.is_relative_to(index.root))
+
+    def update(self, path: Path, text: str | None) -> list[tuple[ProjectIndex, Change]]:
+        """Take over the text of an open file, or (None) look at it on disk again; what changed by it."""
+        changes = [(index, index.update(path, text)) for index in self.indexes_of(path)]
+        return [(index, change) for index, change in changes if change]
+
+    def affected(self, changes: Iterable[tuple[ProjectIndex, Change]]) -> list[Document]:
+        """The open documents that may have other findings after the changes."""
+        by_index: dict[ProjectIndex, list[Change]] = {}
+        for index, change in changes:
+            by_index.setdefault(index, []).append(change)
+        found: list[Document] = []
+        for index, made in by_index.items():
+            paths = index.affected(made, self._open_paths(index))
+            found += [document for document in self._server.documents if document.path in paths]
+        return found
+
+    def has_open_dependents(self, document: Document) -> bool:
+        """Whether an open document is known to depend on another one."""
+        path = document.path
+        return path is not None and any(
+            index.depends(other, path)
+            for index in self.indexes_of(path)
+            for other in self._open_paths(index)
+        )
+
+    def _open_paths(self, index: ProjectIndex) -> list[Path]:
+        paths = (document.path for document in self._server.documents)
+        return [path for path in paths if path is not None and path.is_relative_to(index.root)]
 
     def _configuration_for(self, path: Path | None) -> LoadedConfiguration:
         key = path.parent if path is not None else self._server.first_folder()

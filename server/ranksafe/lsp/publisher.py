@@ -74,6 +74,11 @@ class Publisher:
         if self.client_pulls and any(isinstance(one, TextDocument) for one in documents):
             self.refresh()
 
+    def refresh_pulled(self) -> None:
+        """Have a pulling client ask again; one that does not pull has been shown everything."""
+        if self.client_pulls:
+            self.refresh()
+
     def refresh(self) -> None:
         """Have a pulling client ask again."""
         self._server.workspace_diagnostic_refresh(None)

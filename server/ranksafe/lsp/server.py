@@ -32,6 +32,8 @@ from ranksafe.lsp.documents import OpenDocuments
 from ranksafe.lsp.lens_refresh import LensRefresh
 from ranksafe.lsp.lines import PositionEncoding
 from ranksafe.lsp.options import ClientOptions, Settings, read_options
+from ranksafe.lsp.project_build import ProjectBuild
+from ranksafe.lsp.project_updates import ProjectUpdates
 from ranksafe.lsp.proofs import ProofControl
 from ranksafe.lsp.publisher import Publisher
 from ranksafe.lsp.run_control import RunControl
@@ -75,6 +77,8 @@ class RanksafeServer(LanguageServer):
         self.progresses: dict[str, progress.Progress] = {}
         self.user_state = UserState(self.options.state_directory)
         self.checks = Checks(self)
+        self.project_updates = ProjectUpdates(self)
+        self.project_build = ProjectBuild(self)
         self.publisher = Publisher(self)
         self.lens_refresh = LensRefresh(self)
         self.runs = RunControl(self)
@@ -118,6 +122,7 @@ class RanksafeServer(LanguageServer):
         self.lens_refresh.end()
         self.runs.end_all()
         self.proofs.end_all()
+        self.project_build.end()
 
     def set_trusted(self, trusted: bool) -> None:
         """The user trusts the workspace, or no longer does."""

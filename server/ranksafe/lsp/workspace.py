@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from lsprotocol import types
@@ -18,7 +17,7 @@ TRUST: Final = "ranksafe/trust"
 CONFIGURATION_FILES: Final = ("pyproject.toml", "ranksafe.toml")
 _WATCHED: Final = ("**/pyproject.toml", "**/ranksafe.toml", "**/*.py")
 _PUT_OFF_SECONDS: Final = 0.1
-"""A checkout changes hundreds of files at once; they are answered together."""
+"""Several files may change at once; they are answered together."""
 
 
 class WorkspaceEvents:
@@ -27,7 +26,6 @@ class WorkspaceEvents:
     def __init__(self, server: RanksafeServer) -> None:
         self._server = server
         self._put_off: asyncio.TimerHandle | None = None
-        self._put_off_work: Callable[[], None] = self.everything_changed
 
     async def start(self) -> None:
         """After ``initialized``: ask for the settings, have files watched, load the rules while nobody waits."""
@@ -36,6 +34,7 @@ class WorkspaceEvents:
         if await self._fetch_settings():
             self.everything_changed()
         self._server.ready()
+        self._server.project_build.start()
 
     async def settings_changed(self, params: types.DidChangeConfigurationParams) -> None:
         """``workspace/didChangeConfiguration``: clients that can be asked send nothing useful along."""
@@ -50,14 +49,14 @@ class WorkspaceEvents:
         """``workspace/didChangeWatchedFiles``: configuration, or Python files that others import."""
         paths = [path for change in params.changes if (path := self._server.path_of(change.uri))]
         if any(path.name in CONFIGURATION_FILES for path in paths):
-            self._soon(self.everything_changed)
-        elif self._server.projects.files_changed(paths):
-            self._soon(self._server.checks.check_again)
+            self._everything_soon()
+        self._server.project_updates.changed_on_disk(paths)
 
     def everything_changed(self) -> None:
         """Read configurations anew and analyse everything again."""
         self._server.projects.forget()
         self._server.checks.check_again()
+        self._server.project_build.start()
 
     def trust_changed(self, trusted: bool) -> None:
         """The user trusts the workspace, or no longer does."""
@@ -69,18 +68,14 @@ class WorkspaceEvents:
         self._server.projects.forget(rules=True)
         self._server.checks.check_again()
 
-    def _soon(self, what: Callable[[], None]) -> None:
-        if self._put_off is not None:
-            if self._put_off_work == self.everything_changed:
-                # It does what the other would, and more.
-                return
-            self._put_off.cancel()
-        self._put_off_work = what
-        self._put_off = asyncio.get_running_loop().call_later(_PUT_OFF_SECONDS, self._do_put_off)
+    def _everything_soon(self) -> None:
+        if self._put_off is None:
+            loop = asyncio.get_running_loop()
+            self._put_off = loop.call_later(_PUT_OFF_SECONDS, self._do_put_off)
 
     def _do_put_off(self) -> None:
         self._put_off = None
-        self._put_off_work()
+        self.everything_changed()
 
     def _can_be_asked(self) -> bool:
         workspace = self._server.client_capabilities.workspace

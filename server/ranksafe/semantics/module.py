@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.dictionaries import Dictionaries
@@ -16,11 +17,15 @@ from ranksafe.semantics.flow import Flow
 from ranksafe.semantics.guards import Guard, GuardKind, Guards
 from ranksafe.semantics.libraries import canonical, is_library
 from ranksafe.semantics.names import Names
+from ranksafe.semantics.rank_flow.analysis import RankFlow
+from ranksafe.semantics.rank_flow.issues import Issue
+from ranksafe.semantics.rank_flow.operations import may_wrap
 from ranksafe.semantics.types import Types, is_method
 from ranksafe.semantics.unit_store import ReadKey, UnitStore
 from ranksafe.semantics.units import Unit, callee_name
 from ranksafe.semantics.values import Value, Values
 from ranksafe.semantics.walking import FUNCTIONS, Scope
+from ranksafe.source.recovery import parse_tolerantly
 from ranksafe.source.text import SourceText
 
 if TYPE_CHECKING:
@@ -53,6 +58,10 @@ class Module(UnitStore):
         self.guards_of = Guards(self)
         self.types = Types(self)
         self._facts: ModuleFacts | None = None
+        self._rank_issues: tuple[int | None, list[Issue]] | None = None
+        self._may_wrap: bool | None = None
+        self._wrapped_before: bool | None = None
+        self._other_files: dict[Path, tuple[str, Module | None]] = {}
         self.asked_project = False
         """Whether an answer came from other files: then it holds only as long as those stay the same."""
 
@@ -60,6 +69,8 @@ class Module(UnitStore):
         """Drop what was computed from the text before."""
         super().text_changed(source)
         self._facts = None
+        self._rank_issues = None
+        self._may_wrap = None
 
     # -- structure
 
@@ -144,6 +155,15 @@ class Module(UnitStore):
             found.sort(key=self.order_of)
         return found
 
+    def is_rebound(self, name: str) -> bool:
+        """Whether some function of the file declares the name ``global``."""
+        self._note("global", name)
+        return any(
+            name in statement.names  # type: ignore[attr-defined]
+            for unit in self.all_units()
+            for statement in unit.by_kind.get(ast.Global, ())
+        )
+
     def class_bindings(self, scope: Scope, name: str) -> list[ast.AST]:
         """Nodes that bind a name in a class body, in source order."""
         unit = self._class_units.get(id(scope.node))
@@ -227,6 +247,27 @@ class Module(UnitStore):
         if unit is not None:
             self._note("class", unit.identity)
         return cls.body
+
+    def binds_in_class(self, cls: ast.ClassDef, name: str) -> bool:
+        """Whether the class body gives a name a value."""
+        unit = self._class_units.get(id(cls))
+        if unit is None:
+            return any(
+                isinstance(item, ast.Name) and item.id == name and isinstance(item.ctx, ast.Store)
+                for statement in cls.body
+                if isinstance(statement, (ast.Assign, ast.AnnAssign))
+                for item in ast.walk(statement)
+            )
+        self._note("member", unit.identity, name)
+        return any(
+            isinstance(binding, ast.Name)
+            for member in unit.members
+            for binding in member.scope.bindings.get(name, ())
+        )
+
+    def read_unit_of(self, node: ast.AST) -> None:
+        """Used by rank flow: an answer depends on all of the unit that holds a node."""
+        self._note_unit_of(node)
 
     def method(self, cls: ast.ClassDef, name: str) -> Function | None:
         """A method defined in the class itself; of several definitions the last."""
@@ -520,6 +561,30 @@ class Module(UnitStore):
             ):
                 yield call
 
+    # -- rank flow
+
+    @property
+    def may_wrap_models(self) -> bool:
+        """Whether the file names something that wraps models for several ranks."""
+        self._note("wrappers")
+        if self._may_wrap is None:
+            self._may_wrap = may_wrap(self.source.text)
+        return self._may_wrap
+
+    def wrapping_changed(self) -> bool:
+        """Whether `may_wrap_models` has another answer than when this was asked before."""
+        before, self._wrapped_before = self._wrapped_before, may_wrap(self.source.text)
+        return before is not None and before != self._wrapped_before
+
+    def rank_issues(self, ranks: int | None = None) -> list[Issue]:
+        """What goes wrong between the ranks in this file; see `ranksafe.semantics.rank_flow`.
+
+        ``ranks``: how many there will be, where that is known.
+        """
+        if self._rank_issues is None or self._rank_issues[0] != ranks:
+            self._rank_issues = (ranks, RankFlow(self, ranks).issues())
+        return self._rank_issues[1]
+
     # -- facts
 
     @property
@@ -592,6 +657,58 @@ class Module(UnitStore):
             return []
         self._note_project(name)
         return self.project.bases(name)
+
+    def project_definition(
+        self, name: str
+    ) -> tuple[Module, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] | None:
+        """The function or class behind a dotted name of another file of the project, with that file."""
+        if self.project is None or is_library(name):
+            return None
+        self._note_project(name)
+        found = self.project.definition_file(name)
+        if found is None:
+            return None
+        other = self._other_file(*found)
+        if other is None or other.path == self.path:
+            return None
+        defined = self.project.resolve(name)[len(found[0]) + 1 :].split(".")
+        node = other.definition(defined)
+        return None if node is None else (other, node)
+
+    def _other_file(self, name: str, path: Path) -> Module | None:
+        assert self.project is not None
+        text = self.project.text_of(path)
+        if text is None:
+            return None
+        known = self._other_files.get(path)
+        if known is None or known[0] != text:
+            parsed = parse_tolerantly(text)
+            other: Module | None = None
+            if parsed is not None:
+                other = Module(SourceText(text), name, str(path), self.project)
+                other.fill(parsed.tree)
+                # Files that refer to each other share what is parsed of them.
+                other._other_files = self._other_files
+            known = self._other_files[path] = (text, other)
+        return known[1]
+
+    def definition(
+        self, parts: list[str]
+    ) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
+        """The function, class or method with a name in this file (``["Class", "method"]``)."""
+        bindings: Iterable[ast.AST] = self.module_bindings(parts[0])
+        for index, part in enumerate(parts):
+            found = [
+                item
+                for item in bindings
+                if isinstance(item, (*FUNCTIONS, ast.ClassDef)) and item.name == part
+            ]
+            if not found:
+                return None
+            if index == len(parts) - 1:
+                return found[-1]
+            bindings = self._body_of(found[-1]) if isinstance(found[-1], ast.ClassDef) else []
+        return None
 
     def imported_values(self, alias: ast.alias) -> Values:
         """The constants a name imported from another project file may have."""

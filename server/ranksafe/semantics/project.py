@@ -31,6 +31,13 @@ class Project(Protocol):
     def constant(self, name: str) -> ast.expr | None:
         """The literal that a module-level name of the project is bound to, when there is just one."""
 
+    def definition_file(self, name: str) -> tuple[str, Path] | None:
+        """The module, and its file, that defines the function or class with a dotted name (of a method: its class),
+        re-exports followed; None when it is no definition of the project."""
+
+    def text_of(self, path: Path) -> str | None:
+        """The text of a file: the editor's where it is open, else the disk's; None when it cannot be read."""
+
     def trains_with_trainer(self, module: str) -> bool:
         """Whether a file that imports the module builds a Trainer and shows no launcher."""
 

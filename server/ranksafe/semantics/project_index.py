@@ -1,157 +1,174 @@
-"""The files of a project, read when somebody asks about them."""
+"""What the files of a project say to each other, found out when somebody asks and kept for the next session.
+
+Answers never depend on what was asked before, nor on how far `ProjectIndex.build` has come.
+"""
 
 from __future__ import annotations
 
 import ast
-import os
-import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
-from ranksafe.semantics.facts import DATA_PARALLEL, TRAINER
+from ranksafe.semantics.dependents import Dependents
 from ranksafe.semantics.libraries import canonical
-from ranksafe.semantics.module import Module
-from ranksafe.semantics.summary import Summary, summarize
-from ranksafe.source.recovery import parse_tolerantly
-from ranksafe.source.text import SourceText
+from ranksafe.semantics.project_changes import Change
+from ranksafe.semantics.project_files import ProjectFiles, read_text
+from ranksafe.semantics.project_texts import ProjectTexts
+from ranksafe.semantics.summary import Summary, to_text
+from ranksafe.semantics.summary_store import SummaryStore
+from ranksafe.semantics.training import TrainingUses
 
-_MAXIMUM_FILES = 20_000
-_MAXIMUM_SIZE = 2_000_000
 _MAXIMUM_HOPS = 20
-_DATA_PARALLEL_CALL = re.compile(r"(?<!\w)DataParallel\(")
-_RUNS_BY_ITSELF = re.compile(r"__main__|^\w+\.train\(", re.MULTILINE)
-_NOT_OURS = frozenset(
-    {".git", ".venv", "venv", "node_modules", "__pycache__", "site-packages", ".tox", ".nox", "build", "dist"}
-)  # fmt: skip
-
-
-def read_text(path: Path) -> str | None:
-    """A Python file's text; None when it cannot be read, is huge or no text."""
-    try:
-        if path.stat().st_size > _MAXIMUM_SIZE:
-            return None
-        return path.read_text("utf-8-sig")
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 class ProjectIndex:
-    """Implements `ranksafe.semantics.project.Project` over one folder."""
+    """Implements `ranksafe.semantics.project.Project` over one folder.
 
-    def __init__(self, root: Path, read: Callable[[Path], str | None] = read_text) -> None:
+    ``store_folder``: where to keep what is found out; None: nowhere.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        read: Callable[[Path], str | None] = read_text,
+        *,
+        store_folder: Path | None = None,
+    ) -> None:
         self.root = root.absolute()
-        self._read = read
-        self._files: list[Path] | None = None
-        self._open_texts: dict[Path, str] = {}
-        self._names: dict[Path, str] = {}
-        self._paths: dict[str, Path | None] = {}
-        self._summaries: dict[Path, Summary | None] = {}
-        self._replicated: dict[str, frozenset[str]] | None = None
+        self.store = SummaryStore(store_folder, self.root)
+        self.texts = ProjectTexts(read, self.store)
+        self._names = ProjectFiles(self.root)
+        self._training = TrainingUses(self)
+        self._dependents = Dependents(self)
 
     # -- keeping up to date
 
-    def update(self, path: Path, text: str | None) -> bool:
-        """Take over the text of an open or changed file (None: read it from disk again).
-
-        Says whether answers about other files may have changed.
-        """
+    def update(self, path: Path, text: str | None = None) -> Change:
+        """Take over the text of an open file, or (None) look at it on disk again."""
         path = path.absolute()
-        before = self._summaries.pop(path, None)
-        if text is None:
-            self._open_texts.pop(path, None)
-        else:
-            self._open_texts[path] = text
-        if self._files is not None and path not in self._files:
-            self._files = None
-            self._paths.clear()
-        mattered = before is not None or self._replicated is not None
-        self._replicated = None
-        return mattered
+        texts = self.texts
+        before = texts.known_hash(path, opening=text is not None)
+        looked_at = before is not None or texts.was_looked_at(path)
+        summary_before = None if before is None else texts.known_summary(path, before)
+        files = self._names.note_existence(path)
+        followed, dependents = self._dependents.known(path, moved=files)
+        trained = self._training.known
+        texts.take_over(path, text)
+        changed = looked_at and before != texts.hash_of(path)
+        summary = False
+        if changed:
+            after = texts.load_summary(path)
+            summary = None in (summary_before, after) or summary_before != _as_text(after)
+        if files:
+            self._training.files_changed()
+            self._dependents.files_changed()
+        if changed:
+            self._training.text_changed(path)
+            self._dependents.text_changed(path)
+        if summary:
+            self._training.summary_changed(path)
+        return Change(path, files, changed, summary, followed, dependents, trained)
 
-    def _text(self, path: Path) -> str | None:
-        return self._open_texts.get(path) or self._read(path)
+    def affected(self, changes: Iterable[Change], files: Iterable[Path]) -> set[Path]:
+        """Which of some files may have other findings after the changes, those made since `affected` was asked last;
+        a changed file itself only where it depends on itself through others."""
+        changes = [change for change in changes if change]
+        if not changes:
+            return set()
+        changed = {change.path for change in changes}
+        moved = {change.path for change in changes if change.files}
+        classes: set[str] = set()
+        for before in {change.trained for change in changes}:
+            if before is not None:
+                classes |= before.differences(self._training.answer())
+        found = set()
+        for path in files:
+            file = path.absolute()
+            if (
+                any(change.may_have_affected(file) for change in changes)
+                or self._dependents.depends(file, changed)
+                or (moved and self._dependents.depends(file, moved, moved=True))
+                or (classes and _is_of(self.module_name(file), classes))
+            ):
+                found.add(path)
+        return found
 
     def files(self) -> list[Path]:
         """The project's Python files, sorted; folders of environments and caches are left out."""
-        if self._files is None:
-            self._files = sorted(self._walk())[:_MAXIMUM_FILES]
-        return self._files
+        return self._names.all()
 
-    def _walk(self) -> Iterator[Path]:
-        for folder, folders, names in os.walk(self.root):
-            folders[:] = [name for name in folders if name not in _NOT_OURS and name[:1] != "."]
-            for name in names:
-                if name.endswith(".py"):
-                    yield Path(folder, name)
+    def build(self, *, longest: int | None = None) -> Iterator[tuple[int, int]]:
+        """Find out everything ahead of the questions, in short steps; gives how many files of how many are done.
+
+        ``longest``: in bytes; longer files are left for when somebody asks about them.
+        """
+        if not self._names.is_listed:
+            for count in self._names.listing():
+                yield 0, count
+        files = list(self.files())
+        for done, path in enumerate(files, 1):
+            self.texts.prepare(path, longest)
+            yield done, len(files)
+        for path in files:
+            if self.texts.may_train(path):
+                self._training.look_at(path)
+                yield len(files), len(files)
+        self._training.answer()
+
+    def closure_steps(self, path: Path) -> Iterator[int]:
+        """Find out in short steps what a file depends on, so that `affected` knows."""
+        return self._dependents.following(path.absolute())
+
+    def depends(self, path: Path, on: Path) -> bool:
+        """Whether a file is known to depend on another one; False while nobody has asked what it depends on."""
+        return path.absolute() in self._dependents.known(on.absolute())[1]
+
+    def closure(self, path: Path) -> frozenset[Path]:
+        """The files that may have a part in a file's findings."""
+        return self._dependents.closure(path.absolute())
+
+    # -- texts
+
+    def text_of(self, path: Path) -> str | None:
+        """The text of a file: the editor's where it is open, else the disk's; None when it cannot be read."""
+        return self.texts.text_of(path.absolute())
+
+    def imports_of(self, path: Path) -> Iterator[str]:
+        """Absolute dotted names of all that a file imports."""
+        summary = self.texts.load_summary(path)
+        if summary is not None:
+            module = self.module_name(path)
+            for level, name in summary.depends:
+                yield self._absolute(path, module, level, name)
 
     # -- names of modules
 
     def module_name(self, path: Path) -> str:
         """Dotted name of the module in a file: from its outermost package, else its path below the project's root."""
-        path = path.absolute()
-        name = self._names.get(path)
-        if name is None:
-            name = _dotted_path(path, self.root)
-            self._names[path] = name
-            self._paths[name] = path
-        return name
+        return self._names.module_name(path)
 
     def import_name(self, importer: str | None, module: str) -> str:
         """What ``import module`` means in a file: a project module's name, else the name as it is."""
-        if importer is None:
-            return module
-        folder = Path(importer).absolute().parent
-        parts = module.split(".")
-        for base in self._search_folders(folder):
-            found = _module_file(base, parts[:1])
-            if found is not None:
-                return ".".join([self.module_name(found), *parts[1:]])
-        return module
+        return self._names.import_name(importer, module)
 
-    def _search_folders(self, folder: Path) -> Iterator[Path]:
-        """Where an absolute import may find a first-party module: beside the file, then upwards, then src/."""
-        current = folder
-        while True:
-            yield current
-            if current == self.root or current.parent == current:
-                break
-            current = current.parent
-        yield self.root / "src"
-
-    def _path_of(self, module: str) -> Path | None:
-        if module not in self._paths:
-            parts = module.split(".")
-            found = None
-            for base in (self.root, self.root / "src"):
-                found = found or _module_file(base, parts)
-            self._paths[module] = found
-        return self._paths[module]
-
-    def _split(self, name: str) -> tuple[str, Path, list[str]] | None:
+    def split(self, name: str) -> tuple[str, Path, list[str]] | None:
         """The longest leading part of a dotted name that is a module, its file, and the rest."""
-        parts = name.split(".")
-        for length in range(len(parts), 0, -1):
-            module = ".".join(parts[:length])
-            path = self._path_of(module)
-            if path is not None:
-                return module, path, parts[length:]
-        return None
+        return self._names.split(name)
 
-    def _summary(self, path: Path) -> Summary | None:
-        if path not in self._summaries:
-            text = self._text(path)
-            self._summaries[path] = None if text is None else summarize(text)
-        return self._summaries[path]
+    def below(self, package: str) -> list[Path]:
+        """The files of a package and of the packages in it."""
+        return self._names.below(package)
 
     # -- the Project protocol
 
     def resolve(self, name: str, hops: int = 0) -> str:
         """The name of the definition behind a dotted name, re-exports followed; the name itself when unknown."""
-        found = self._split(name)
+        found = self.split(name)
         if found is None or not found[2] or hops > _MAXIMUM_HOPS:
             return name
         module, path, rest = found
-        summary = self._summary(path)
+        summary = self.texts.summary(path)
         if summary is None:
             return name
         head = rest[0]
@@ -194,8 +211,8 @@ class ProjectIndex:
 
     def export(self, module: str, name: str, hops: int = 0) -> str | None:
         """What ``from module import *`` brings under ``name``."""
-        path = self._path_of(module)
-        summary = None if path is None else self._summary(path)
+        path = self._names.path_of(module)
+        summary = None if path is None else self.texts.summary(path)
         if path is None or summary is None or hops > _MAXIMUM_HOPS or name.startswith("_"):
             return None
         if summary.public is not None and name not in summary.public:
@@ -211,11 +228,11 @@ class ProjectIndex:
         return self._class(name) is not None
 
     def _class(self, name: str) -> tuple[Path, str, Summary] | None:
-        found = self._split(name)
+        found = self.split(name)
         if found is None or len(found[2]) != 1:
             return None
         module, path, rest = found
-        summary = self._summary(path)
+        summary = self.texts.summary(path)
         if summary is None or rest[0] not in summary.classes:
             return None
         return path, module, summary
@@ -223,6 +240,10 @@ class ProjectIndex:
     def bases(self, name: str) -> list[str]:
         """Canonical names of a project class's bases."""
         return self._names_in_class(name, bases=True)
+
+    def parts(self, name: str) -> list[str]:
+        """Canonical names of what a project class's methods make: the parts a model is put together from."""
+        return self._names_in_class(name, bases=False)
 
     def _names_in_class(self, name: str, *, bases: bool) -> list[str]:
         found = self._class(name)
@@ -237,103 +258,55 @@ class ProjectIndex:
                 names.append(self.resolve(canonical(absolute)))
         return names
 
-    def constant(self, name: str) -> ast.expr | None:
-        """The literal that a module-level name of the project is bound to, when there is just one."""
-        found = self._split(name)
+    def constant_source(self, name: str) -> str | None:
+        """The source of the literal that `constant` gives."""
+        found = self.split(name)
         if found is None or len(found[2]) != 1:
             return None
-        summary = self._summary(found[1])
+        summary = self.texts.summary(found[1])
         return None if summary is None else summary.constants.get(found[2][0])
+
+    def constant(self, name: str) -> ast.expr | None:
+        """The literal that a module-level name of the project is bound to, when there is just one."""
+        source = self.constant_source(name)
+        return None if source is None else _literal(source)
+
+    def definition_file(self, name: str) -> tuple[str, Path] | None:
+        """The module, and its file, that defines the function or class with a dotted name (of a method: its class),
+        re-exports followed; None when it is no definition of the project."""
+        found = self.split(self.resolve(name))
+        if found is None or not found[2]:
+            return None
+        module, path, rest = found
+        summary = self.texts.summary(path)
+        if summary is None:
+            return None
+        defined = rest[0] in summary.classes or (len(rest) == 1 and rest[0] in summary.functions)
+        return (module, path) if defined else None
 
     # -- who trains whose models
 
     def trains_with_trainer(self, module: str) -> bool:
         """Whether an entry script of the project hands a model of this module to a Trainer, or builds a Trainer of this
         module, and shows no launcher."""
-        return any(name.startswith(f"{module}.") for name in self._classes_used()["trained"])
+        return _is_of(module, self._training.answer().by_trainer)
 
     def wraps_data_parallel(self, module: str) -> bool:
         """Whether a file of the project wraps a model of this module in nn.DataParallel."""
-        return any(name.startswith(f"{module}.") for name in self._classes_used()["replicated"])
-
-    def _classes_used(self) -> dict[str, frozenset[str]]:
-        if self._replicated is None:
-            # The answer must exist while it is computed: the files looked at ask for facts themselves.
-            self._replicated = {"trained": frozenset(), "replicated": frozenset()}
-            trained: set[str] = set()
-            replicated: set[str] = set()
-            for path in self.files():
-                text = self._text(path)
-                if text is None or not _may_train(text):
-                    continue
-                self._look_at_user(path, text, trained, replicated)
-            self._replicated = {
-                "trained": self._with_parts(trained),
-                "replicated": self._with_parts(replicated),
-            }
-        return self._replicated
-
-    def _look_at_user(self, path: Path, text: str, trained: set[str], replicated: set[str]) -> None:
-        parsed = parse_tolerantly(text)
-        if parsed is None:
-            return
-        module = Module(SourceText(text), self.module_name(path), str(path), self)
-        module.fill(parsed.tree)
-        replicated |= _models_of(module, module.calls(DATA_PARALLEL), "module")
-        facts = module.facts
-        if facts.is_entry and not facts.launcher_evidence:
-            trained |= _models_of(module, module.calls(TRAINER), "model")
-            trained |= {name for name, _ in facts.trainers}
-
-    def _with_parts(self, names: set[str]) -> frozenset[str]:
-        """The classes and every project class they are put together from."""
-        found: set[str] = set()
-        pending = list(names)
-        while pending:
-            name = pending.pop()
-            if name not in found and self.is_class(name):
-                found.add(name)
-                pending += self._names_in_class(name, bases=False)
-                pending += self.bases(name)
-        return frozenset(found)
+        return _is_of(module, self._training.answer().replicated)
 
 
-def _may_train(text: str) -> bool:
-    """Whether a file may hand models to nn.DataParallel, or be a script that builds a Trainer: asked of the text, so
-    that only a few files of a project are parsed."""
-    if _DATA_PARALLEL_CALL.search(text) is not None:
-        return True
-    return "Trainer(" in text and _RUNS_BY_ITSELF.search(text) is not None
+def _is_of(module: str, names: Iterable[str]) -> bool:
+    return any(name.startswith(f"{module}.") for name in names)
 
 
-def _models_of(module: Module, calls: Iterable[ast.Call], keyword: str) -> set[str]:
-    found = set()
-    for call in calls:
-        model = module.argument_node(call, keyword, 0)
-        if model is not None and (name := module.type_of(model)) is not None:
-            found.add(name)
-    return found
+def _as_text(summary: Summary | None) -> str | None:
+    return None if summary is None else to_text(summary)
 
 
-def _dotted_path(path: Path, root: Path) -> str:
-    parts = [] if path.stem == "__init__" else [path.stem]
-    folder = path.parent
-    if (folder / "__init__.py").is_file():
-        while (folder / "__init__.py").is_file() and folder.parent != folder:
-            parts.insert(0, folder.name)
-            folder = folder.parent
-        return ".".join(parts)
+@lru_cache(maxsize=1024)
+def _literal(source: str) -> ast.expr | None:
     try:
-        relative = folder.relative_to(root)
-    except ValueError:
-        return ".".join(parts)
-    return ".".join([*relative.parts, *parts])
-
-
-def _module_file(base: Path, parts: list[str]) -> Path | None:
-    folder = base.joinpath(*parts)
-    package = folder / "__init__.py"
-    if package.is_file():
-        return package
-    file = folder.with_suffix(".py")
-    return file if file.is_file() else None
+        return ast.parse(source, mode="eval").body
+    except (SyntaxError, ValueError):
+        return None

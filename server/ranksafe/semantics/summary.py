@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import ast
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Final
 
 from ranksafe.source.recovery import parse_tolerantly
+
+_LONGEST_CONSTANT: Final = 400
+"""Characters. Longer ones are texts, templates and tables, of which no question is about."""
 
 
 @dataclass(slots=True)
@@ -27,9 +33,45 @@ class Summary:
     aliases: dict[str, str] = field(default_factory=dict)
     classes: dict[str, ClassSummary] = field(default_factory=dict)
     functions: set[str] = field(default_factory=set)
-    constants: dict[str, ast.expr] = field(default_factory=dict)
+    constants: dict[str, str] = field(default_factory=dict)
+    """Name -> source of the literal."""
     public: list[str] | None = None
     """``__all__``, where it is a literal."""
+    depends: list[tuple[int, str]] = field(default_factory=list)
+    """What is imported anywhere in the file: (relative level, dotted name); ``module.*`` for all of a module."""
+
+
+def to_text(summary: Summary) -> str:
+    """The summary as one line of JSON."""
+    parts = [
+        summary.imports,
+        summary.stars,
+        summary.aliases,
+        {name: [cls.bases, cls.makes] for name, cls in summary.classes.items()},
+        sorted(summary.functions),
+        summary.constants,
+        summary.public,
+        summary.depends,
+    ]
+    return json.dumps(parts, separators=(",", ":"))
+
+
+def from_text(text: str) -> Summary | None:
+    """The summary that `to_text` wrote; None for anything else."""
+    try:
+        imports, stars, aliases, classes, functions, constants, public, depends = json.loads(text)
+        return Summary(
+            {name: (level, target) for name, (level, target) in imports.items()},
+            [(level, module) for level, module in stars],
+            dict(aliases),
+            {name: ClassSummary(bases, makes) for name, (bases, makes) in classes.items()},
+            set(functions),
+            dict(constants),
+            public,
+            [(level, module) for level, module in depends],
+        )
+    except (AttributeError, TypeError, ValueError):
+        return None
 
 
 def summarize(text: str) -> Summary:
@@ -38,7 +80,39 @@ def summarize(text: str) -> Summary:
     parsed = parse_tolerantly(text)
     if parsed is not None:
         _read(parsed.tree.body, summary)
+        summary.depends = sorted(set(_imported(parsed.tree.body)))
     return summary
+
+
+def _imported(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
+    """What the statements import, however deep they are nested."""
+    for statement in body:
+        if isinstance(statement, ast.Import):
+            for alias in statement.names:
+                yield 0, alias.name
+                if not alias.asname and "." in alias.name:
+                    # The name bound is the outermost package's.
+                    yield 0, alias.name.partition(".")[0]
+        elif isinstance(statement, ast.ImportFrom):
+            module = f"{statement.module}." if statement.module else ""
+            for alias in statement.names:
+                yield statement.level, f"{module}{alias.name}"
+        elif not isinstance(statement, _SIMPLE):
+            for block in _blocks(statement):
+                yield from _imported(block)
+
+
+_SIMPLE: Final = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Raise)
+
+
+def _blocks(statement: ast.AST) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(statement, name, None)
+        if block:
+            yield block
+    for name in ("handlers", "cases"):
+        for part in getattr(statement, name, ()):
+            yield part.body
 
 
 def _read(body: list[ast.stmt], summary: Summary) -> None:
@@ -85,7 +159,11 @@ def _read_assignment(statement: ast.Assign | ast.AnnAssign, summary: Summary) ->
                 if isinstance(item, ast.Constant) and isinstance(item.value, str)
             ]
         elif isinstance(value, ast.Constant):
-            summary.constants[target.id] = value
+            source = ast.unparse(value)
+            if len(source) <= _LONGEST_CONSTANT:
+                summary.constants[target.id] = source
+            else:
+                summary.constants.pop(target.id, None)
         elif name := dotted(value):
             summary.aliases[target.id] = name
 

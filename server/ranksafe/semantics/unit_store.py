@@ -98,6 +98,11 @@ class UnitStore:
             if outer is not None:
                 outer |= reads
 
+    def read_again(self, reads: frozenset[ReadKey]) -> None:
+        """An answer that was kept is used again: it depends on what was read for it."""
+        if self._reads is not None:
+            self._reads |= reads
+
     def _note(self, *key: object) -> None:
         if self._reads is not None:
             self._reads.add(key)

@@ -1,0 +1,57 @@
+"""RS413: an asynchronous collective that nobody waits for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from ranksafe.checker.finding import Applicability, FixOffer, Level
+from ranksafe.checker.rule import RuleMetadata
+from ranksafe.localization import Translated
+from ranksafe.semantics.module import Module
+from ranksafe.semantics.rank_flow.issues import Issue, Kind
+
+from ranksafe_rules.collectives.flow_rule import RankFlowRule
+
+_MESSAGE = Translated(
+    "Nobody waits for this asynchronous {operation}, but its tensor is "
+    "used afterwards: the values may not be there yet",
+    "没有等待这个异步的 {operation} 完成就使用了它的张量：其值可能尚未就绪",
+)
+
+_SYNCHRONOUS = Translated(
+    "Wait for it in the call (drop async_op=True)", "在调用处等待完成（去掉 async_op=True）"
+)
+
+
+class AsyncWorkNotWaitedFor(RankFlowRule):
+    """Reports asynchronous collectives whose work object is dropped although the tensor is used afterwards."""
+
+    metadata = RuleMetadata(
+        code="RS413",
+        name="async-work-not-waited-for",
+        summary=Translated(
+            "An asynchronous collective that nobody waits for",
+            "没有等待完成的异步集合通信",
+        ),
+        level=Level.WARNING,
+        since="0.2.0",
+    )
+    kind = Kind.NEVER_WAITED_FOR
+
+    def message(self, issue: Issue) -> Translated:
+        """The sentence for one issue."""
+        return _MESSAGE.filled(operation=issue.operation)
+
+    def fixes(self, issue: Issue, module: Module) -> Sequence[FixOffer]:
+        """Dropping ``async_op`` where it is written in the call and nothing reads the work, which is None then."""
+        call = issue.place.node
+        if not isinstance(call, ast.Call) or all(item.arg != "async_op" for item in call.keywords):
+            return []
+        holder = module.parent(call)
+        if isinstance(holder, ast.Assign) and any(
+            not isinstance(target, ast.Name) or module.loads_of_same_name(target)
+            for target in holder.targets
+        ):
+            return []
+        return [FixOffer("synchronous", _SYNCHRONOUS, Applicability.SAFE)]

@@ -1,0 +1,29 @@
+"""Every rank needs the threshold, so every rank broadcasts in the group of all ranks.
+
+runs-on: cpu-ranks
+ranks: 2
+expect: output rank 1: threshold 0.5
+"""
+
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+
+def main() -> None:
+    dist.init_process_group("gloo", timeout=timedelta(seconds=5))
+    evaluators = dist.new_group([0])
+    samples = torch.tensor([8.0])
+    dist.all_reduce(samples)
+    if dist.get_rank() == 0:
+        dist.barrier(group=evaluators)
+    threshold = torch.tensor([0.5 if dist.get_rank() == 0 else 0.0])
+    dist.broadcast(threshold, src=0)
+    print(f"rank {dist.get_rank()}: threshold {threshold.item()} for {samples.item():.0f} samples")
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""RS409: a variable that only some ranks have assigned."""
+
+from __future__ import annotations
+
+from ranksafe.checker.finding import Level
+from ranksafe.checker.rule import RuleMetadata
+from ranksafe.localization import Translated
+from ranksafe.semantics.rank_flow.issues import Issue, Kind
+
+from ranksafe_rules.collectives.flow_rule import RankFlowRule
+
+_MESSAGE = Translated(
+    "Only some ranks have assigned `{name}`: the others fail here, or go on with None",
+    "只有部分 rank 给 `{name}` 赋过值：其余 rank 会在此处出错，或以 None 继续",
+)
+
+
+class ValueOnOneRank(RankFlowRule):
+    """Reports variables assigned under a rank condition and used by the ranks that did not assign them."""
+
+    metadata = RuleMetadata(
+        code="RS409",
+        name="value-on-one-rank",
+        summary=Translated(
+            "A variable that only some ranks have assigned",
+            "只有部分 rank 赋值过的变量",
+        ),
+        level=Level.WARNING,
+        since="0.2.0",
+    )
+    kind = Kind.ONE_RANK_VALUE
+
+    def message(self, issue: Issue) -> Translated:
+        """The sentence for one issue."""
+        return _MESSAGE.filled(name=issue.name)

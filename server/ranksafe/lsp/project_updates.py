@@ -1,0 +1,141 @@
+"""What an edit, a save or a change on disk means for the other open documents: those that depend on it are checked
+again, one at a time, so that keys and requests come between."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ranksafe.lsp.documents import Document
+    from ranksafe.lsp.server import RanksafeServer
+    from ranksafe.semantics.project_changes import Change
+    from ranksafe.semantics.project_index import ProjectIndex
+
+DEPENDENTS_SECONDS: Final = 0.1
+"""Without a key for this long an edit is told to the documents that depend on the file."""
+NOBODY_WAITS_SECONDS: Final = 0.2
+"""The same where no open document imports it; it may still train their models."""
+_SLICE_SECONDS: Final = 0.008
+
+
+class ProjectUpdates:
+    """Keeps the project's indexes up to date with the editor and the disk."""
+
+    def __init__(self, server: RanksafeServer) -> None:
+        self._server = server
+        self._edited: dict[str, Document] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._on_disk: deque[Path] = deque()
+        self._changes: list[tuple[ProjectIndex, Change]] = []
+        self._due: deque[str] = deque()
+        self._stepping = False
+        self._shows_changed = False
+        self._own: set[str] = set()
+        """Documents that say something else to others than when they were checked: then it counts for their own
+        names, too."""
+
+    # -- events
+
+    def opened(self, document: Document) -> None:
+        """A document was opened; its text counts from now on, not the disk's."""
+        self._take_over(document)
+        self._go_on()
+
+    def edited(self, document: Document) -> None:
+        """A document was edited: tell others when the typing has paused."""
+        if document.path is None:
+            return
+        self._edited[document.uri] = document
+        if self._timer is not None:
+            self._timer.cancel()
+        waits = self._server.projects.has_open_dependents(document)
+        delay = DEPENDENTS_SECONDS if waits else NOBODY_WAITS_SECONDS
+        self._timer = asyncio.get_running_loop().call_later(delay, self._typing_paused)
+
+    def saved(self, document: Document) -> None:
+        """A document was saved: it may be a new file."""
+        self._edited.pop(document.uri, None)
+        self._take_over(document)
+        self._go_on()
+
+    def closed(self, document: Document) -> None:
+        """A document was closed: what stands on the disk counts again."""
+        self._edited.pop(document.uri, None)
+        self._own.discard(document.uri)
+        if document.path is not None:
+            self._changes += self._server.projects.update(document.path, None)
+            self._go_on()
+
+    def changed_on_disk(self, paths: Iterable[Path]) -> None:
+        """Files came, went or were written; hundreds at once after a checkout."""
+        self._on_disk.extend(path for path in paths if path.suffix == ".py")
+        self._go_on()
+
+    def says_something_else(self, document: Document) -> bool:
+        """Whether a document was last checked when its file said something else to others; asked once."""
+        if document.uri in self._own:
+            self._own.discard(document.uri)
+            return True
+        return False
+
+    # -- work
+
+    def _typing_paused(self) -> None:
+        self._timer = None
+        for document in list(self._edited.values()):
+            # What is half typed would take away what others import until the line is complete.
+            if document.analysis is None or document.analysis.status == "complete":
+                del self._edited[document.uri]
+                self._take_over(document)
+        self._go_on()
+
+    def _take_over(self, document: Document) -> None:
+        if document.path is None:
+            return
+        changes = self._server.projects.update(document.path, document.text)
+        if document.analysis is not None and any(change.summary for _, change in changes):
+            self._own.add(document.uri)
+        self._changes += changes
+
+    def _go_on(self) -> None:
+        if not self._stepping and (self._on_disk or self._changes or self._due):
+            self._stepping = True
+            asyncio.get_running_loop().call_soon(self._step)
+
+    def _step(self) -> None:
+        self._stepping = False
+        if self._on_disk:
+            self._look_at_disk()
+        elif self._changes:
+            self._find_affected()
+        elif self._due:
+            document = self._server.documents.get(self._due.popleft())
+            if document is not None and self._server.checks.check_one_again(document):
+                self._shows_changed = True
+        if not self._due and self._shows_changed:
+            self._shows_changed = False
+            self._server.publisher.refresh_pulled()
+            self._server.lenses_changed()
+        self._go_on()
+
+    def _look_at_disk(self) -> None:
+        started = time.perf_counter()
+        while self._on_disk and time.perf_counter() - started < _SLICE_SECONDS:
+            path = self._on_disk.popleft()
+            document = self._server.documents.with_path(path)
+            if document is None:
+                self._changes += self._server.projects.update(path, None)
+            elif document.analysis is None or document.analysis.status == "complete":
+                self._take_over(document)
+
+    def _find_affected(self) -> None:
+        changes, self._changes = self._changes, []
+        due = dict.fromkeys(self._due)
+        for document in self._server.projects.affected(changes):
+            due[document.uri] = None
+        self._due = deque(due)

@@ -1,0 +1,403 @@
+"""Rank flow of one file: every function and the file itself, looked at as each rank of a small world runs it."""
+
+from __future__ import annotations
+
+import ast
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.facts import is_main_guard
+from ranksafe.semantics.rank_flow.comparison import (
+    Comparison,
+    Mismatch,
+    Parting,
+)
+from ranksafe.semantics.rank_flow.diagram import Traces, roots_around, rows
+from ranksafe.semantics.rank_flow.functions import Functions
+from ranksafe.semantics.rank_flow.interpreter import Interpreter
+from ranksafe.semantics.rank_flow.issues import Issue, Kind
+from ranksafe.semantics.rank_flow.local_decisions import LocalDecision, local_decisions
+from ranksafe.semantics.rank_flow.operations import words
+from ranksafe.semantics.rank_flow.other_paths import other_paths
+from ranksafe.semantics.rank_flow.point_to_point import unmatched
+from ranksafe.semantics.rank_flow.run import Frame, Heap, Note, TooLarge
+from ranksafe.semantics.rank_flow.sources import World
+from ranksafe.semantics.rank_flow.traces import Event, Exit, Place
+from ranksafe.semantics.rank_flow.unwaited import unwaited
+from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Known, Sameness, Thing, origin_of
+from ranksafe.semantics.units import callee_name
+from ranksafe.semantics.walking import FUNCTIONS
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.module import Module
+    from ranksafe.semantics.units import Unit
+
+logger = logging.getLogger(__name__)
+
+TASK = "rank flow"
+"""The name under which a unit keeps its issues."""
+_LARGEST_WORLD = 8
+_NOT_ROOTS = frozenset({"__enter__", "__exit__", "__aenter__", "__aexit__"})
+_STATE_WORDS = frozenset({"state_dict", "save_model", "generate", "save_state", "get_state_dict"})
+_FORWARD_WORDS = frozenset({"forward", "backward", "training_step", "prediction_step", "step"})
+
+
+class RankFlow:
+    """The analysis of one file."""
+
+    def __init__(self, module: Module, ranks: int | None = None) -> None:
+        self._module = module
+        self._ranks = ranks
+        """How many ranks there will be; None: not known."""
+        self._functions = Functions(module)
+        self._initialised: dict[
+            tuple[int, World], tuple[Thing, Heap, frozenset[tuple[object, ...]]]
+        ] = {}
+
+    def issues(self) -> list[Issue]:
+        """Everything found, in source order, each place once."""
+        module = self._module
+        found: dict[tuple[Kind, int], Issue] = {}
+        for unit in module.all_units():
+            for issue in self._of_unit(unit):
+                found.setdefault((issue.kind, id(issue.place.node)), issue)
+        for issue in self._at_top():
+            found.setdefault((issue.kind, id(issue.place.node)), issue)
+        for issue in (*other_paths(module, self._functions), *unwaited(module)):
+            found.setdefault((issue.kind, id(issue.place.node)), issue)
+        order = module.order_of
+        return sorted(found.values(), key=lambda item: order(item.place.node))
+
+    def traces_around(self, line: int) -> Traces | None:
+        """What ranks 0 and 1 of two do in the function around a 0-based line, or in the file outside functions.
+
+        Of functions in functions the outermost that performs something. None when that is too much to follow.
+        """
+        found: Traces | None = None
+        for root, cls in roots_around(self._module, line):
+            try:
+                runs = [self._run(root, cls, World(rank, 2)).run for rank in range(2)]
+            except (TooLarge, RecursionError):
+                return None
+            assert root.node is not None
+            found = Traces(root.node, self._module, runs[0].items, runs[1].items)
+            if rows(found):
+                break
+        return found
+
+    # -- roots
+
+    def _of_unit(self, unit: Unit) -> list[Issue]:
+        """The issues of the function that is a unit, computed again when something that it read has changed."""
+        kept = unit.results.get(TASK)
+        if kept is None or kept[2] != self._ranks:
+            with self._module.reading() as reads:
+                issues: list[Issue] = []
+                for node in unit.nodes:
+                    if isinstance(node, FUNCTIONS) and node.name not in _NOT_ROOTS:
+                        function = Thing("function", node=node, module=self._module)
+                        if self._functions.worth_a_look(function):
+                            cls = None if unit.owner is None else unit.owner.node
+                            issues += self._own(self._root(function, cls))
+            kept = unit.results[TASK] = (issues, frozenset(reads), self._ranks)
+        found: list[Issue] = kept[0]
+        return found
+
+    def _own(self, issues: Iterator[Issue]) -> Iterator[Issue]:
+        return (issue for issue in issues if issue.place.module is self._module)
+
+    def _at_top(self) -> list[Issue]:
+        """The issues of the statements outside functions; that the file calls its ``main`` says nothing more."""
+        module = self._module
+        if not any(self._performs_at_top(statement) for statement in module.tree.body):
+            return []
+        return list(self._own(self._root(Thing("module", node=module.tree, module=module), None)))
+
+    def _performs_at_top(self, statement: ast.stmt) -> bool:
+        if isinstance(statement, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
+            return False
+        if isinstance(statement, ast.If) and is_main_guard(statement.test):
+            return any(self._performs_at_top(item) for item in statement.body)
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            if not statement.value.args and not statement.value.keywords:
+                return _words_at_top(statement, self._module)
+        return self._functions.performs(Thing("function", node=statement, module=self._module))
+
+    # -- one root
+
+    def _root(self, root: Thing, cls: ast.ClassDef | None) -> Iterator[Issue]:
+        try:
+            runs = [self._run(root, cls, World(rank, 2)) for rank in range(2)]
+            yield from self._compared(root, runs)
+            size = self._larger_world(runs)
+            if size is not None:
+                yield from self._compared(
+                    root, [self._run(root, cls, World(rank, size)) for rank in range(size)]
+                )
+        except (TooLarge, RecursionError):
+            name = getattr(root.node, "name", "the file")
+            logger.debug("rank flow of %s in %s is too large", name, self._module.path)
+
+    def _larger_world(self, runs: list[Interpreter]) -> int | None:
+        """The size of a second world, when two ranks do not show what the code does."""
+        largest = max(run.run.largest_rank for run in runs)
+        if self._ranks is not None and 2 < self._ranks <= _LARGEST_WORLD and largest >= 1:
+            return self._ranks
+        if largest >= 2:
+            return min(largest + 1, _LARGEST_WORLD)
+        return 4 if any(run.run.depends_on_parity for run in runs) else None
+
+    def _guarded(self, root: Thing, interpreter: Interpreter) -> bool:
+        """Whether a decorator keeps this rank out of the function."""
+        if not isinstance(root.node, FUNCTIONS):
+            return False
+        interpreter.run.frame = Frame(self._module, root.node, is_root=True)
+        return interpreter.calls.skips(root.node, root.node)
+
+    def _run(self, root: Thing, cls: ast.ClassDef | None, world: World) -> Interpreter:
+        interpreter = Interpreter(world, self._functions)
+        module = self._module
+        if isinstance(root.node, ast.Module):
+            interpreter.run_module(Frame(module, module.tree, is_root=True))
+            return interpreter
+        if self._guarded(root, interpreter):
+            return interpreter
+        receiver = None
+        if cls is not None:
+            receiver = self._receiver(interpreter, cls, root)
+        interpreter.run_root(root, receiver)
+        return interpreter
+
+    def _receiver(self, interpreter: Interpreter, cls: ast.ClassDef, root: Thing) -> Thing:
+        """``self``, with the attributes that ``__init__`` gives it and no other method changes."""
+        module = self._module
+        receiver = Thing("object", type=module.class_name(cls), node=cls, module=module)
+        initialise = self._functions.method(receiver, "__init__")
+        if initialise is None or initialise.node is root.node:
+            return receiver
+        if self._functions.concerns(initialise) or self._functions.is_small(initialise):
+            self._initialise(interpreter, initialise, receiver)
+        attributes = interpreter.run.heap.get(receiver, {})
+        for name, value in attributes.items():
+            if isinstance(value, Known) and value.origin is not None:
+                continue
+            if isinstance(value, Thing) and value.kind != "function":
+                continue
+            stores = module.attribute_stores(cls, name)
+            if any(
+                module.enclosing_function(store) is not initialise.node for store in stores
+            ) or isinstance(value, Known):
+                attributes[name] = NOTHING_KNOWN
+        return receiver
+
+    def _initialise(self, interpreter: Interpreter, initialise: Thing, receiver: Thing) -> None:
+        """What ``__init__`` sets, found once for a class and rank."""
+        key = (id(initialise.node), interpreter.run.world)
+        kept = self._initialised.get(key)
+        if kept is None:
+            with self._module.reading() as reads:
+                interpreter.run_quietly(initialise, receiver)
+            heap = {thing: dict(values) for thing, values in interpreter.run.heap.items()}
+            self._initialised[key] = (receiver, heap, frozenset(reads))
+            return
+        known, heap, read = kept
+        self._module.read_again(read)
+        interpreter.run.heap = {
+            receiver if thing is known else thing: dict(attributes)
+            for thing, attributes in heap.items()
+        }
+
+    def _starts_by_itself(self, root: Thing) -> bool:
+        """Whether nothing in the file calls the function: what it sends is then received in it, or nowhere here."""
+        if isinstance(root.node, ast.Module):
+            return True
+        if not isinstance(root.node, FUNCTIONS):
+            return False
+        in_class = isinstance(self._module.parent(root.node), ast.ClassDef)
+        plain = [
+            call
+            for call in self._module.calls_written(root.node.name)
+            if call.args or call.keywords or self._module.enclosing_function(call) is not None
+        ]
+        return not in_class and not plain
+
+    def _compared(self, root: Thing, runs: list[Interpreter]) -> Iterator[Issue]:
+        traces = [run.run.items for run in runs]
+        seen: set[tuple[Kind, int]] = set()
+        for rank in range(1, len(runs)):
+            for difference in Comparison((0, rank)).run(traces[0], traces[rank]):
+                issue = self._difference(difference)
+                if issue is None:
+                    continue
+                # What follows in the same arm is part of the same mistake.
+                key = (issue.kind, id(issue.branch.node) if issue.branch else id(issue))
+                if key not in seen:
+                    seen.add(key)
+                    yield issue
+        for trace in traces[:2]:
+            for decision in local_decisions(trace):
+                yield from self._local(decision)
+        yield from self._noted(runs)
+        if self._starts_by_itself(root):
+            for event in unmatched(traces):
+                yield Issue(Kind.PEER, event.place, event.operation.word)
+
+    # -- into issues
+
+    def _difference(self, difference: Parting | Mismatch) -> Issue | None:
+        if isinstance(difference, Mismatch):
+            return _of_mismatch(difference)
+        event, branch = difference.waiting, difference.branch
+        if branch is None or branch.module is not self._module:
+            return None
+        other = difference.other
+        left = difference.left
+        origin = None if difference.condition is None else origin_of(difference.condition)
+        constructs = event.operation.kind == "group-construction"
+        if left is not None and left.place.module is self._module and not constructs:
+            return Issue(
+                Kind.LOOP_EXIT, left.place, event.operation.word, waits=event.place, branch=branch,
+                origin=origin,
+            )  # fmt: skip
+        return Issue(
+            _kind_of(event),
+            _seen_from(event.place, branch),
+            event.operation.word,
+            waits=event.place,
+            waiting_rank=difference.waits,
+            other=other.operation.word if isinstance(other, Event) else "",
+            other_place=None if other is None else other.place,
+            branch=branch,
+            origin=origin,
+        )
+
+    def _local(self, decision: LocalDecision) -> Iterator[Issue]:
+        branch = decision.place
+        if branch.module is not self._module:
+            return
+        origin = origin_of(decision.condition)
+        event = decision.event
+        if decision.complete_on is not None and decision.kind != "count":
+            test = getattr(branch.node, "test", branch.node)
+            place = Place(test, branch.module, branch.calls)
+            yield Issue(
+                Kind.REDUCED_DECISION, place, event.operation.word, waits=event.place,
+                branch=branch, origin=origin,
+            )  # fmt: skip
+            return
+        if decision.kind == "count" and _counts_ranks(decision):
+            yield Issue(
+                _kind_of(event), _seen_from(event.place, branch), event.operation.word,
+                waits=event.place, branch=branch, origin=origin,
+            )  # fmt: skip
+        elif decision.kind == "count":
+            yield Issue(
+                Kind.UNEVEN_LOOP, branch, event.operation.word, waits=event.place, origin=origin
+            )
+        elif decision.kind == "exit":
+            assert isinstance(decision.exit, Exit)
+            if decision.exit.place.module is self._module:
+                yield Issue(
+                    Kind.LOOP_EXIT, decision.exit.place, event.operation.word, waits=event.place,
+                    branch=branch, origin=origin,
+                )  # fmt: skip
+        else:
+            yield Issue(
+                _kind_of(event), _seen_from(event.place, branch), event.operation.word,
+                waits=event.place, branch=branch, origin=origin,
+            )  # fmt: skip
+
+    def _noted(self, runs: list[Interpreter]) -> Iterator[Issue]:
+        met: dict[tuple[str, int], list[tuple[int, Note]]] = {}
+        for rank, run in enumerate(runs):
+            for note in run.run.notes:
+                met.setdefault((note.kind, id(note.place.node)), []).append((rank, note))
+        for (kind, _), notes in met.items():
+            ranks = {rank for rank, _ in notes}
+            if kind == "object-list" and not _given_on_the_root(notes, ranks, len(runs)):
+                continue
+            issue = self._of_note(kind, notes[0][1], ranks, len(runs))
+            if issue is not None:
+                yield issue
+
+    def _of_note(self, kind: str, note: Note, ranks: set[int], size: int) -> Issue | None:
+        operation = "" if note.event is None else note.event.operation.word
+        origin = None if note.value is None else origin_of(note.value)
+        if kind == "value":
+            if len(ranks) == size or note.place.module is not self._module:
+                return None
+            return Issue(Kind.ONE_RANK_VALUE, note.place, "", branch=note.branch, name=note.name)
+        kinds = {
+            "shape": Kind.SHAPES,
+            "object-list": Kind.OBJECT_LIST,
+            "no-object-list": Kind.OBJECT_LIST,
+            "outside-group": Kind.OUTSIDE_GROUP,
+            "handler": Kind.EXCEPTION_HANDLER,
+            "swallowed": Kind.EXCEPTION_HANDLER,
+        }
+        waits = None if note.event is None else note.event.place
+        return Issue(
+            kinds[kind], note.place, operation, waits=waits, branch=note.branch, origin=origin
+        )
+
+
+def _given_on_the_root(notes: list[tuple[int, Note]], ranks: set[int], size: int) -> bool:
+    """Whether a list is given on every rank but the root, so that it is given on all of them."""
+    event = notes[0][1].event
+    if event is None or not event.operation.complete_on_root:
+        return True
+    root = getattr(event.root, "constant", None)
+    return ranks == {rank for rank in range(size) if rank != root}
+
+
+def _counts_ranks(decision: LocalDecision) -> bool:
+    """Whether a loop runs as often as the rank says, not as often as the rank has data."""
+    return isinstance(decision.place.node, ast.While) and (
+        decision.condition.sameness is Sameness.RANK
+    )
+
+
+def _of_mismatch(difference: Mismatch) -> Issue:
+    event = difference.event
+    kind = {
+        "root": Kind.ROOT,
+        "members": Kind.GROUP_CONSTRUCTION,
+        "list": Kind.OBJECT_LIST,
+        "dtype": Kind.ROOT,
+        "shape": Kind.SHAPES if "gather" in event.operation.word else Kind.ROOT,
+    }[difference.what]
+    origin = None if event.root is None else origin_of(event.root)
+    return Issue(kind, event.place, event.operation.word, origin=origin, name=difference.what)
+
+
+def _kind_of(event: Event) -> Kind:
+    operation = event.operation
+    if operation.kind == "group-construction":
+        return Kind.GROUP_CONSTRUCTION
+    if operation.word == "full_tensor":
+        return Kind.COLLECTIVE
+    if operation.only == "sharded" or operation.word in _STATE_WORDS:
+        return Kind.SHARDED_STATE
+    if operation.kind == "step" and operation.word in _FORWARD_WORDS:
+        return Kind.WRAPPED_FORWARD
+    return Kind.COLLECTIVE
+
+
+def _seen_from(place: Place, branch: Place) -> Place:
+    """The node of the function in which the ranks separate: the collective, or the call that leads to it."""
+    depth = len(branch.calls)
+    chain = [*place.calls, (place.node, place.module)]
+    node, module = chain[min(depth, len(chain) - 1)]
+    return Place(node, module, place.calls[:depth])
+
+
+def _words_at_top(statement: ast.stmt, module: Module) -> bool:
+    """Whether the statement itself, not what it calls, names an operation."""
+    names = words(module.may_wrap_models)
+    return any(
+        callee_name(call) in names for call in ast.walk(statement) if isinstance(call, ast.Call)
+    )
+
+
+__all__ = ["TASK", "Issue", "Kind", "RankFlow"]

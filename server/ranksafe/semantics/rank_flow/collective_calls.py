@@ -1,0 +1,275 @@
+"""Collective operations on one rank: groups, roots, shapes, and what is equal on all ranks afterwards."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.rank_flow.operations import Operation
+from ranksafe.semantics.rank_flow.traces import Event
+from ranksafe.semantics.rank_flow.values import (
+    NOTHING_KNOWN,
+    SAME,
+    Known,
+    Many,
+    Sameness,
+    Thing,
+    Unknown,
+    Value,
+    combined,
+)
+from ranksafe.semantics.rank_flow.wrapped_models import WRAPS
+from ranksafe.semantics.walking import FUNCTIONS
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+_WITHOUT_RESULT = frozenset(
+    {"all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
+)
+_GATHER_LISTS = ("object_gather_list", "gather_list")
+
+
+class CollectiveCalls:
+    """Evaluates calls of the table's operations."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._run = interpreter.run
+        self._interpreter = interpreter
+
+    def value(self, node: ast.Call, operation: Operation, receiver: Value | None) -> Value:
+        """What the operation returns; it is written to the trace if it synchronises ranks here."""
+        run = self._run
+        arguments = self._interpreter.calls.arguments(node)
+        sharded = operation.only == "sharded" and operation.word != "full_tensor"
+        if sharded and not self._is_wrapped(receiver, arguments, "fsdp"):
+            if not (operation.name.startswith("transformers.Trainer.") and self._trains_sharded()):
+                return combined(*arguments)
+        if operation.only == "wrapped" and operation.word != "backward":
+            if not self._is_wrapped(receiver, arguments, None):
+                return combined(*arguments)
+        if operation.kind == "wrap" and operation.name in WRAPS:
+            return self._interpreter.models.wrap(node, WRAPS[operation.name])
+        if operation.word == "backward" and run.inside.no_sync:
+            return SAME
+        if operation.word in ("prepare", "init_process_group", "accumulate"):
+            return (
+                self._interpreter.models.prepared(node, arguments)
+                if operation.word == "prepare"
+                else SAME
+            )
+        group, group_known = self._group(node, operation)
+        event = Event(operation, run.place(node), group, group_known)
+        if operation.root is not None:
+            root = operation.root.of(node)
+            if root is not None:
+                event.root = self._interpreter.expressions.value(root)
+            elif operation.root_default is not None:
+                event.root = Known(operation.root_default)
+            if operation.kind == "point-to-point":
+                event.peer = event.root
+        if isinstance(event.peer, Known) and isinstance(event.peer.constant, int):
+            run.largest_rank = max(run.largest_rank, event.peer.constant)
+        self._tensor_of(event, node, operation)
+        self._note_misuse(event, node, operation)
+        if group is not None and group.detail is not None:
+            root = event.root.constant if isinstance(event.root, Known) else None
+            inside = run.world.rank in group.detail
+            if not inside or (isinstance(root, int) and root not in group.detail):
+                run.note("outside-group", node, event=event)
+        run.items.append(event)
+        result = self._result(node, operation, event)
+        if isinstance(result, Thing) and result.kind == "group":
+            event.members = result.detail
+            if any(item.arg == "use_local_synchronization" for item in node.keywords):
+                # Only the members meet then.
+                event.group, event.members = result, None
+                event.group_known = result.detail is not None
+        if self._is_asynchronous(node, operation):
+            return Thing("work", node=node, module=run.module)
+        return result
+
+    def _group(self, node: ast.Call, operation: Operation) -> tuple[Thing | None, bool]:
+        expression = None if operation.group is None else operation.group.of(node)
+        if expression is None:
+            return None, True
+        value = self._interpreter.expressions.value(expression)
+        if isinstance(value, Thing) and value.kind == "group":
+            return value, value.detail is not None
+        if isinstance(value, Known) and value.constant is None:
+            return None, True
+        name = self._run.module.qualified_name(expression)
+        if name is not None and name.endswith(".group.WORLD"):
+            return None, True
+        return None, False
+
+    def _is_asynchronous(self, node: ast.Call, operation: Operation) -> bool:
+        if operation.always_asynchronous:
+            return True
+        if operation.asynchronous is None:
+            return False
+        given = operation.asynchronous.of(node)
+        return isinstance(given, ast.Constant) and given.value is True
+
+    def _trains_sharded(self) -> bool:
+        """Whether the file gives a Trainer's arguments FSDP or DeepSpeed."""
+        module = self._run.module
+        return any(
+            keyword.arg in ("fsdp", "deepspeed", "fsdp_config")
+            and not (isinstance(keyword.value, ast.Constant) and not keyword.value.value)
+            for call in module.calls_written("TrainingArguments")
+            for keyword in call.keywords
+        )
+
+    def _is_wrapped(self, receiver: Value | None, values: list[Value], how: str | None) -> bool:
+        found = [value for value in (receiver, *values) if isinstance(value, Thing)]
+        if how == "fsdp" and any(thing.detail == "sharded" for thing in found):
+            return True
+        return any(
+            thing.kind == "wrapped" and (how is None or thing.detail == how) for thing in found
+        )
+
+    def _look(self, node: ast.expr) -> Value:
+        """The value of an argument that was evaluated before: what it does is not written again."""
+        outer, notes = self._run.items, self._run.notes
+        self._run.items, self._run.notes = [], []
+        value = self._interpreter.expressions.value(node)
+        self._run.items, self._run.notes = outer, notes
+        return value
+
+    def _tensor_of(self, event: Event, node: ast.Call, operation: Operation) -> None:
+        """Shape and element type of what is communicated, where they are known."""
+        name = operation.name
+        if not name.startswith(("torch.distributed.", "accelerate.")):
+            return
+        takes_output = name.startswith("torch.distributed.all_gather")
+        if "object" in operation.word:
+            if node.args:
+                value = self._look(node.args[0])
+                if isinstance(value, Many) and operation.word == "broadcast_object_list":
+                    event.shape = (len(value.items),)
+            return
+        position = 1 if takes_output else 0
+        if position >= len(node.args) or operation.kind != "collective":
+            return
+        value = self._look(node.args[position])
+        if not isinstance(value, Unknown):
+            return
+        event.shape, event.dtype = value.shape, value.dtype
+        varies = isinstance(value.shape, Sameness) and value.shape.varies
+        if varies and "gather" in operation.word:
+            self._run.note("shape", node, value=value, event=event)
+
+    def _note_misuse(self, event: Event, node: ast.Call, operation: Operation) -> None:
+        """Lists that object collectives are given: on the destination only, one place for each rank."""
+        run = self._run
+        if not operation.name.startswith("torch.distributed."):
+            return
+        word = operation.name.rpartition(".")[2]
+        if word in ("gather_object", "gather"):
+            self._note_gather_list(event, node)
+        elif word in ("all_gather_object", "all_gather") and event.group is None and node.args:
+            value = self._look(node.args[0])
+            if isinstance(value, Many) and event.group_known and not value.items:
+                run.note("object-list", node, event=event, value=value)
+        elif word == "broadcast_object_list" and node.args:
+            if isinstance(node.args[0], (ast.List, ast.Tuple, ast.ListComp)) or self._is_dropped(
+                node.args[0]
+            ):
+                run.note("object-list", node, event=event)
+        if word in _WITHOUT_RESULT and not isinstance(run.module.parent(node), ast.Expr):
+            run.note("object-list", node, event=event)
+
+    def _note_gather_list(self, event: Event, node: ast.Call) -> None:
+        run = self._run
+        given = next((item.value for item in node.keywords if item.arg in _GATHER_LISTS), None)
+        if given is None and len(node.args) > 1:
+            given = node.args[1]
+        if not isinstance(event.root, Known) or event.group is not None or not event.group_known:
+            return
+        is_root = run.world.rank == event.root.constant
+        value = Known(None) if given is None else self._look(given)
+        if isinstance(value, Many) and not is_root:
+            run.note("object-list", node, event=event, value=value)
+        elif isinstance(value, Known) and value.constant is None and is_root and given is None:
+            run.note("no-object-list", node, event=event, value=value)
+
+    def _is_dropped(self, node: ast.expr) -> bool:
+        """Whether a list that something was received into is not read afterwards."""
+        module = self._run.module
+        if not isinstance(node, ast.Name):
+            return False
+        function = module.enclosing_function(node)
+        if function is None:
+            return False
+        inside = module.loads_of_same_name(node)
+        end = module.order_of(node)
+        return all(module.order_of(load) <= end for load in inside) and not self._in_loop(node)
+
+    def _in_loop(self, node: ast.AST) -> bool:
+        current = self._run.module.parent(node)
+        while current is not None and not isinstance(current, FUNCTIONS):
+            if isinstance(current, (ast.For, ast.While, ast.AsyncFor)):
+                return True
+            current = self._run.module.parent(current)
+        return False
+
+    def _result(self, node: ast.Call, operation: Operation, event: Event) -> Value:
+        run = self._run
+        same: Value = SAME if event.group is None else Unknown(Sameness.UNKNOWN)
+        if operation.complete_on_root:
+            root = event.root.constant if isinstance(event.root, Known) else 0
+            origin = run.origin(node, Sameness.DATA)
+            same = Unknown(Sameness.DATA, origin, complete_on=root if isinstance(root, int) else 0)
+        result = operation.result
+        if result == "return":
+            return same
+        if result is not None and not isinstance(result, str):
+            target = result.of(node)
+            if isinstance(target, (ast.Name, ast.Attribute)):
+                before = self._look(target)
+                self._send_from_here(event, before)
+                if isinstance(before, Many):
+                    self._interpreter.statements.bind(target, Many((same,) * len(before.items)))
+                elif isinstance(before, (Unknown, Known)):
+                    self._interpreter.statements.bind(target, same)
+            return NOTHING_KNOWN
+        if operation.kind == "group-construction":
+            return self._new_group(node, operation)
+        return NOTHING_KNOWN
+
+    def _send_from_here(self, event: Event, sent: Value) -> None:
+        """On the source of a broadcast, what is sent is what all ranks have afterwards."""
+        root = event.root.constant if isinstance(event.root, Known) else None
+        if not event.operation.word.startswith("broadcast") or root != self._run.world.rank:
+            return
+        items = sent.items if isinstance(sent, Many) else (sent,)
+        variables = self._run.frame.variables
+        for name, value in variables.items():
+            if isinstance(value, Unknown) and any(value is item for item in items):
+                variables[name] = replace(value, sameness=Sameness.SAME)
+
+    def _new_group(self, node: ast.Call, operation: Operation) -> Value:
+        if operation.name.rpartition(".")[2] != "new_group":
+            return NOTHING_KNOWN
+        given = node.args[0] if node.args else None
+        for item in node.keywords:
+            if item.arg == "ranks":
+                given = item.value
+        members: tuple[int, ...] | None = None
+        if given is None:
+            members = tuple(range(self._run.world.size))
+        else:
+            value = self._interpreter.expressions.value(given)
+            if isinstance(value, Many):
+                constants = [item.constant for item in value.items if isinstance(item, Known)]
+                if len(constants) == len(value.items) and all(
+                    isinstance(item, int) for item in constants
+                ):
+                    members = tuple(sorted(constants))
+            elif isinstance(value, Known) and isinstance(value.constant, (range, tuple)):
+                members = tuple(value.constant)
+        if members:
+            self._run.largest_rank = max(self._run.largest_rank, *members)
+        return Thing("group", node=node, module=self._run.module, detail=members)

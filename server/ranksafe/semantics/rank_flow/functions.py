@@ -1,0 +1,287 @@
+"""Functions, classes and module-level values of the project, in this file and in others."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.rank_flow import sources
+from ranksafe.semantics.rank_flow.operations import words
+from ranksafe.semantics.rank_flow.run import Frame
+from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, SAME, Known, Thing, Value
+from ranksafe.semantics.units import callee_name
+from ranksafe.semantics.walking import FUNCTIONS
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.module import Function, Module
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+    from ranksafe.semantics.rank_flow.run import Run
+
+_RANK_TEXT = frozenset(
+    {
+        "get_rank",
+        "RANK",
+        "LOCAL_RANK",
+        "get_world_size",
+        "WORLD_SIZE",
+        "is_initialized",
+        "process_index",
+    }
+)
+_MODELS = frozenset(
+    {"DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel", "fully_shard", "prepare", "Accelerator"}
+    | {"DataLoader", "DistributedSampler", "monotonic", "perf_counter", "time"}
+)  # fmt: skip
+_LIMIT = 40
+_SMALL = 12
+
+
+class Functions:
+    """Finds what calls run. One for each file that is analysed; answers hold as long as its text does."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._concerns: dict[int, bool] = {}
+        self._performs: dict[int, bool] = {}
+
+    # -- resolving
+
+    def named(self, module: Module, function: ast.expr) -> Thing | None:
+        """The function or class of the project that an expression names."""
+        if isinstance(function, ast.Name):
+            scope, bindings = module.names.bindings(function)
+            if scope is not None and len(bindings) == 1:
+                found = self._definition(module, bindings[0])
+                if found is not None:
+                    return found
+        name = module.qualified_name(function)
+        if name is None or name.startswith("builtins."):
+            return None
+        return self._in_project(module, name)
+
+    def _definition(self, module: Module, node: ast.AST) -> Thing | None:
+        if isinstance(node, FUNCTIONS):
+            module.read_unit_of(node)
+            return Thing("function", node=node, module=module)
+        if isinstance(node, ast.ClassDef):
+            return Thing("class", type=module.class_name(node), node=node, module=module)
+        return None
+
+    def _in_project(self, module: Module, name: str) -> Thing | None:
+        found = module.project_definition(name)
+        if found is None:
+            return None
+        other, node = found
+        return self._definition(other, node)
+
+    def method(self, thing: Thing, name: str) -> Thing | None:
+        """A method of an object of the project, from its class or the classes it derives from."""
+        if not isinstance(thing.node, ast.ClassDef) or thing.module is None:
+            return None
+        pending: list[tuple[Module, ast.ClassDef]] = [(thing.module, thing.node)]
+        for _ in range(8):
+            if not pending:
+                return None
+            module, cls = pending.pop(0)
+            found = module.method(cls, name)
+            if found is not None:
+                return Thing("function", node=found, module=module)
+            for base in cls.bases:
+                definition = self.named(module, base)
+                if definition is not None and isinstance(definition.node, ast.ClassDef):
+                    assert definition.module is not None
+                    pending.append((definition.module, definition.node))
+        return None
+
+    def class_attribute(self, thing: Thing, name: str) -> Value | None:
+        """What a class body binds to a name: nothing is known of it but that it is there."""
+        if not isinstance(thing.node, ast.ClassDef) or thing.module is None:
+            return None
+        return NOTHING_KNOWN if thing.module.binds_in_class(thing.node, name) else None
+
+    def library_constant(self, name: str) -> Value | None:
+        """A constant of a library that matters here."""
+        if name.endswith(".group.WORLD"):
+            return Known(None)
+        return None
+
+    def module_value(self, run: Run, interpreter: Interpreter, node: ast.Name) -> Value:
+        """A module-level name: evaluated where its file assigns it just once."""
+        module = run.module
+        definition = self.named(module, node)
+        if definition is not None:
+            return definition
+        key = (id(module), node.id)
+        found = run.globals.get(key)
+        if found is not None:
+            return found
+        run.globals[key] = NOTHING_KNOWN
+        bindings = module.module_bindings(node.id)
+        value: Value | None = None
+        if len(bindings) == 1 and isinstance(bindings[0], ast.Name):
+            assigned = module.flow.assigned_value(bindings[0])
+            statement = module.parent(bindings[0])
+            while isinstance(statement, (ast.Tuple, ast.List)):
+                statement = module.parent(statement)
+            top = statement is not None and isinstance(module.parent(statement), ast.Module)
+            if assigned is not None and top and not module.is_rebound(node.id):
+                value = self._evaluate(run, interpreter, module, assigned)
+        if value is None and not bindings:
+            value = interpreter.expressions.by_word(node.id, node)
+        if value is None and bindings and isinstance(bindings[0], ast.Name):
+            value = interpreter.expressions.by_word(node.id, node)
+        run.globals[key] = value if value is not None else NOTHING_KNOWN
+        return run.globals[key]
+
+    def _evaluate(
+        self, run: Run, interpreter: Interpreter, module: Module, assigned: ast.expr
+    ) -> Value:
+        outer_frame, outer_items = run.frame, run.items
+        run.frame = Frame(module, module.tree, quiet=True)
+        run.items = []
+        try:
+            return interpreter.expressions.value(assigned)
+        finally:
+            run.frame, run.items = outer_frame, outer_items
+
+    # -- what is worth following
+
+    def concerns(self, function: Thing) -> bool:
+        """Whether a function, or one that it calls, performs a collective or looks at the rank."""
+        return self._ask(function, self._concerns, True)
+
+    def worth_a_look(self, function: Thing) -> bool:
+        """Whether ranks may part in the function itself: it performs collectives, or branches on the rank."""
+        if self.performs(function):
+            return True
+        node = function.node
+        if node is None or function.module is None:
+            return False
+        return self._branches(function) and self.concerns(function)
+
+    def _branches(self, function: Thing) -> bool:
+        """Whether the function, or one that it calls, has a branch."""
+        module, node = function.module, function.node
+        assert module is not None
+        assert node is not None
+        found = _words_of(module, node)
+        if found.branches:
+            return True
+        called = (self._callee(module, callee) for callee in found.callees[:_LIMIT])
+        return any(
+            item is not None
+            and item.node is not None
+            and item.module is not None
+            and _words_of(item.module, item.node).branches
+            for item in called
+        )
+
+    def worth_following(self, function: Thing) -> bool:
+        """Whether a call of the function can change what ranks do: it performs collectives, or is a small helper that
+        looks at the rank."""
+        if self.performs(function):
+            return True
+        return self.is_small(function) and self.concerns(function)
+
+    def is_small(self, function: Thing) -> bool:
+        """Whether following a call of the function costs little."""
+        body = getattr(function.node, "body", None)
+        return not isinstance(body, list) or len(body) <= _SMALL
+
+    def performs(self, function: Thing) -> bool:
+        """Whether a function, or one that it calls, may perform a collective."""
+        return self._ask(function, self._performs, False)
+
+    def _ask(self, function: Thing, known: dict[int, bool], rank: bool) -> bool:
+        node = function.node
+        if node is None or function.module is None:
+            return False
+        answer = known.get(id(node))
+        if answer is None:
+            known[id(node)] = False
+            answer = self._compute(function, node, known, rank)
+            known[id(node)] = answer
+        return answer
+
+    def _compute(self, function: Thing, node: ast.AST, known: dict[int, bool], rank: bool) -> bool:
+        module = function.module
+        assert module is not None
+        words_ = _words_of(module, node)
+        if words_.performs or (rank and words_.looks_at_rank):
+            return True
+        for callee in words_.callees[:_LIMIT]:
+            found = self._callee(module, callee)
+            if found is not None and self._ask(found, known, rank):
+                return True
+        return False
+
+    def _callee(self, module: Module, callee: ast.expr) -> Thing | None:
+        if isinstance(callee, ast.Attribute):
+            cls = module.class_of_self(callee.value)
+            if cls is not None:
+                owner = Thing("object", type="", node=cls, module=module)
+                return self.method(owner, callee.attr)
+            if isinstance(callee.value, ast.Name):
+                return self.named(module, callee)
+            return None
+        if isinstance(callee, ast.Name):
+            found = self.named(module, callee)
+            if found is not None and found.kind == "class":
+                made = Thing("object", type=found.type, node=found.node, module=found.module)
+                return self.method(made, "__init__")
+            return found
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What the text of a function mentions."""
+
+    performs: bool
+    looks_at_rank: bool
+    branches: bool
+    callees: list[ast.expr]
+
+
+def _words_of(module: Module, node: ast.AST) -> _Words:
+    """Read once for each version of the unit that holds the function."""
+    unit = module.unit_of(node)
+    if unit is None:
+        return _read_words(node, module.may_wrap_models)
+    wrapping = module.may_wrap_models
+    kept: dict[tuple[int, bool], _Words] = unit.results.setdefault("rank words", {})
+    found = kept.get((id(node), wrapping))
+    if found is None:
+        found = kept[id(node), wrapping] = _read_words(node, wrapping)
+    return found
+
+
+def _read_words(node: ast.AST, wrapping: bool) -> _Words:
+    names = words(wrapping)
+    performs = looks_at_rank = branches = False
+    callees: list[ast.expr] = []
+    for item in ast.walk(node):
+        if isinstance(item, ast.Call):
+            name = callee_name(item)
+            if name in names:
+                performs = True
+            elif name in _MODELS or name in _RANK_TEXT:
+                looks_at_rank = True
+            callees.append(item.func)
+        elif isinstance(item, ast.If):
+            branches = True
+        elif isinstance(item, ast.Attribute):
+            if sources.is_rank_word(item.attr) or item.attr in _RANK_TEXT:
+                looks_at_rank = True
+        elif isinstance(item, (ast.Name, ast.arg)):
+            word = item.id if isinstance(item, ast.Name) else item.arg
+            if sources.is_rank_word(word):
+                looks_at_rank = True
+        elif isinstance(item, ast.Constant) and item.value.__class__ is str:
+            if item.value in _RANK_TEXT:
+                looks_at_rank = True
+    return _Words(performs, looks_at_rank, branches, callees)
+
+
+__all__ = ["SAME", "Function", "Functions"]

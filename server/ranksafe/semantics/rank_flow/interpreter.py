@@ -1,0 +1,223 @@
+"""Puts the parts of one rank's walk together and runs functions."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.rank_flow.run import Frame, Run
+from ranksafe.semantics.rank_flow.sources import World
+from ranksafe.semantics.rank_flow.values import (
+    NOTHING_KNOWN,
+    Known,
+    Many,
+    Thing,
+    Value,
+    combined,
+    joined,
+)
+from ranksafe.semantics.walking import FUNCTIONS
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.functions import Functions
+
+
+class Interpreter:
+    """One rank."""
+
+    def __init__(self, world: World, functions: Functions) -> None:
+        from ranksafe.semantics.rank_flow.calls import Calls
+        from ranksafe.semantics.rank_flow.collective_calls import CollectiveCalls
+        from ranksafe.semantics.rank_flow.expressions import Expressions
+        from ranksafe.semantics.rank_flow.library_calls import LibraryCalls
+        from ranksafe.semantics.rank_flow.statements import Statements
+        from ranksafe.semantics.rank_flow.wrapped_models import WrappedModels
+
+        self.functions = functions
+        self.run = Run(world, functions)
+        self.running: list[ast.AST] = []
+        """Bodies of the calls that are going on."""
+        self.calls = Calls(self)
+        self.collectives = CollectiveCalls(self)
+        self.libraries = LibraryCalls(self)
+        self.models = WrappedModels(self)
+        self.expressions = Expressions(self)
+        self.statements = Statements(self)
+
+    # -- frames
+
+    def frame_for(
+        self, function: Thing, receiver: Thing | None, call: ast.AST, values: list[Value] | None
+    ) -> Frame:
+        """The frame of a call with its parameters bound."""
+        run = self.run
+        assert function.node is not None
+        assert function.module is not None
+        outer = function.detail if isinstance(function.detail, Frame) else None
+        frame = Frame(
+            function.module,
+            function.node,
+            outer=outer,
+            receiver=receiver,
+            calls=(*run.frame.calls, (call, run.frame.module)),
+            quiet=run.frame.quiet,
+        )
+        self._bind(frame, function, receiver, call, values)
+        return frame
+
+    def _bind(
+        self, frame: Frame, function: Thing, receiver: Thing | None, call: ast.AST,
+        values: list[Value] | None,
+    ) -> None:  # fmt: skip
+        arguments = getattr(function.node, "args", None)
+        if not isinstance(arguments, ast.arguments):
+            return
+        positional = [*arguments.posonlyargs, *arguments.args]
+        if receiver is not None and positional and not _is_static(function.node):
+            frame.variables[positional[0].arg] = receiver
+            positional = positional[1:]
+        given: dict[str, Value] = {}
+        open_ended = False
+        if values is not None:
+            given.update({item.arg: value for item, value in zip(positional, values, strict=False)})
+        elif isinstance(call, ast.Call):
+            for index, expression in enumerate(call.args):
+                value = self.expressions.value(expression)
+                if isinstance(expression, ast.Starred):
+                    open_ended = True
+                    break
+                if index < len(positional):
+                    given[positional[index].arg] = value
+            for keyword in call.keywords:
+                value = self.expressions.value(keyword.value)
+                if keyword.arg is None:
+                    open_ended = True
+                else:
+                    given[keyword.arg] = value
+        for item in (*positional, *arguments.kwonlyargs):
+            if item.arg in given:
+                frame.variables[item.arg] = given[item.arg]
+            else:
+                frame.variables[item.arg] = self._default(frame, function, item, open_ended)
+        for rest in (arguments.vararg, arguments.kwarg):
+            if rest is not None:
+                frame.variables[rest.arg] = NOTHING_KNOWN
+
+    def _default(
+        self, frame: Frame, function: Thing, parameter: ast.arg, open_ended: bool
+    ) -> Value:
+        node = function.node
+        arguments: ast.arguments = node.args  # type: ignore[union-attr]
+        positional = [*arguments.posonlyargs, *arguments.args]
+        default: ast.expr | None = None
+        for index, item in enumerate(positional):
+            offset = index - (len(positional) - len(arguments.defaults))
+            if item is parameter and offset >= 0:
+                default = arguments.defaults[offset]
+        for item, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+            if item is parameter:
+                default = value
+        if isinstance(default, ast.Constant) and not open_ended and not frame.is_root:
+            return Known(default.value)
+        return NOTHING_KNOWN
+
+    # -- running
+
+    def run_frame(self, frame: Frame, body: ast.AST) -> Value:
+        """Run a function's body in its frame; what it returns."""
+        run = self.run
+        caller = getattr(run, "frame", None)
+        run.frame = frame
+        self.running.append(body)
+        try:
+            if isinstance(body, ast.Lambda):
+                return self.expressions.value(body.body)
+            assert isinstance(body, FUNCTIONS)
+            reached = self.statements.block(body.body)
+            if reached:
+                frame.returns.append(Known(None, instead_of=frame.value_elsewhere))
+            return _returned(frame)
+        finally:
+            self.running.pop()
+            if caller is not None:
+                run.frame = caller
+
+    def run_root(self, function: Thing, receiver: Thing | None) -> None:
+        """Run a function of which nobody is known to call it: parameters are what their names say."""
+        assert function.node is not None
+        assert function.module is not None
+        frame = Frame(function.module, function.node, receiver=receiver, is_root=True)
+        self.run.frame = frame
+        self._bind_by_name(frame, function, receiver)
+        self.run_frame(frame, function.node)
+
+    def run_quietly(self, function: Thing, receiver: Thing) -> None:
+        """Run ``__init__`` for the attributes that it sets."""
+        assert function.node is not None
+        assert function.module is not None
+        outer_frame = getattr(self.run, "frame", None)
+        outer_items, self.run.items = self.run.items, []
+        frame = Frame(function.module, function.node, receiver=receiver, is_root=True, quiet=True)
+        self.run.frame = frame
+        self._bind_by_name(frame, function, receiver)
+        self.run_frame(frame, function.node)
+        self.run.items = outer_items
+        if outer_frame is not None:
+            self.run.frame = outer_frame
+
+    def run_module(self, frame: Frame) -> None:
+        """Run a file's top-level statements."""
+        self.run.frame = frame
+        for statement in frame.function.body:  # type: ignore[attr-defined]
+            if isinstance(statement, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
+                continue
+            if not self.statements.statement(statement):
+                return
+
+    def _bind_by_name(self, frame: Frame, function: Thing, receiver: Thing | None) -> None:
+        arguments = getattr(function.node, "args", None)
+        if not isinstance(arguments, ast.arguments):
+            return
+        positional = [*arguments.posonlyargs, *arguments.args]
+        if receiver is not None and positional and not _is_static(function.node):
+            frame.variables[positional[0].arg] = receiver
+            positional = positional[1:]
+        for item in (*positional, *arguments.kwonlyargs):
+            found = self._parameter(item)
+            if found is not None:
+                frame.variables[item.arg] = found
+            else:
+                frame.variables[item.arg] = NOTHING_KNOWN
+        for rest in (arguments.vararg, arguments.kwarg):
+            if rest is not None:
+                frame.variables[rest.arg] = NOTHING_KNOWN
+
+    def _parameter(self, item: ast.arg) -> Value | None:
+        run = self.run
+        type_ = run.module.types.of_annotation(item.annotation)
+        if type_ in ("accelerate.Accelerator", "accelerate.PartialState"):
+            return Thing("accelerator", type="accelerate.Accelerator", node=item, module=run.module)
+        if type_ is not None and run.module.is_subclass(
+            type_, "torch.nn.parallel.DistributedDataParallel"
+        ):
+            return Thing("wrapped", node=item, module=run.module, detail="ddp")
+        if item.arg.endswith(("loader", "_dl")):
+            return Thing("loader", node=item, module=run.module, detail="parameter")
+        return self.expressions.by_word(item.arg, item)
+
+
+def _returned(frame: Frame) -> Value:
+    if not frame.returns:
+        return Known(None)
+    found = frame.returns[0]
+    for value in frame.returns[1:]:
+        found = joined(found, value, frame.condition)
+    if isinstance(found, Many) or not frame.condition or len(frame.returns) == 1:
+        return found
+    return combined(found)
+
+
+def _is_static(node: ast.AST | None) -> bool:
+    return isinstance(node, FUNCTIONS) and any(
+        isinstance(item, ast.Name) and item.id == "staticmethod" for item in node.decorator_list
+    )

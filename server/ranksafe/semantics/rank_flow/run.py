@@ -1,0 +1,153 @@
+"""One rank's walk through a function: what it knows, what it does, what it meets."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.rank_flow.sources import World
+from ranksafe.semantics.rank_flow.traces import Event, Item, Place
+from ranksafe.semantics.rank_flow.values import Known, Missing, Origin, Sameness, Thing, Value
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.module import Module
+    from ranksafe.semantics.rank_flow.functions import Functions
+
+Heap = dict[Thing, dict[str, Value]]
+_MAXIMUM_STEPS = 3_000
+_CERTAIN_ONLY = frozenset({"object-list", "outside-group", "shape"})
+
+
+class TooLarge(Exception):
+    """The function does more than can be followed."""
+
+
+@dataclass(slots=True)
+class Note:
+    """Something that one rank meets by itself, to be reported whatever the others do."""
+
+    kind: str
+    place: Place
+    branch: Place | None = None
+    name: str = ""
+    value: Value | None = None
+    event: Event | None = None
+
+
+@dataclass(slots=True)
+class Frame:
+    """One call."""
+
+    module: Module
+    function: ast.AST
+    variables: dict[str, Value] = field(default_factory=dict)
+    outer: Frame | None = None
+    """The call whose variables a nested function sees."""
+    receiver: Thing | None = None
+    calls: tuple[tuple[ast.AST, Module], ...] = ()
+    returns: list[Value] = field(default_factory=list)
+    condition: Value | None = None
+    """The undecided condition under which the rest of the call runs."""
+    loops: int = 0
+    is_root: bool = False
+    value_elsewhere: ast.AST | None = None
+    """A branch in which other ranks return a value."""
+    quiet: bool = False
+    """Parameters are unknown and the body runs only for the attributes it sets."""
+
+
+@dataclass(slots=True)
+class Inside:
+    """What surrounds the code that runs now."""
+
+    no_sync: int = 0
+    joined: int = 0
+    no_grad: int = 0
+    handler: int = 0
+    settling: int = 0
+    """Loops around whose first passes only find out what changes in them."""
+    uncertain: int = 0
+    """Branches around that are not decided and may be decided alike on all ranks."""
+
+
+class Run:
+    """State of one rank's walk. ``items`` is the part of the trace that is being written."""
+
+    def __init__(self, world: World, functions: Functions) -> None:
+        self.world = world
+        self.functions = functions
+        self.heap: Heap = {}
+        self.items: list[Item] = []
+        self.notes: list[Note] = []
+        self.inside = Inside()
+        self.frame: Frame
+        self.steps = 0
+        self.seeded_by_rank = False
+        self.largest_rank = 0
+        """The largest rank that the code names: the world it is written for has at least one rank more."""
+        self.depends_on_parity = False
+        """Ranks are told apart by arithmetic: two ranks do not show everything."""
+        self.waited: set[Thing] = set()
+        self.globals: dict[tuple[int, str], Value] = {}
+
+    def step(self) -> None:
+        """Count one statement. Raises TooLarge."""
+        self.steps += 1
+        if self.steps > _MAXIMUM_STEPS:
+            raise TooLarge
+
+    @property
+    def module(self) -> Module:
+        """The file of the code that runs now."""
+        return self.frame.module
+
+    def place(self, node: ast.AST) -> Place:
+        """A node of the code that runs now."""
+        return Place(node, self.frame.module, self.frame.calls)
+
+    def origin(self, node: ast.AST, sameness: Sameness, text: str | None = None) -> Origin:
+        """The node as the reason why a value differs."""
+        if text is None:
+            text = self.module.text_of(node)
+        return Origin(" ".join(text.split())[:80], node, self.frame.module, sameness)
+
+    def note(
+        self, kind: str, node: ast.AST, *, branch: ast.AST | None = None, name: str = "",
+        value: Value | None = None, event: Event | None = None,
+    ) -> None:  # fmt: skip
+        """Remember something this rank meets by itself."""
+        certain = not self.inside.uncertain or kind not in _CERTAIN_ONLY
+        if not self.frame.quiet and certain:
+            where = None if branch is None else Place(branch, self.frame.module)
+            self.notes.append(Note(kind, self.place(node), where, name, value, event))
+
+    # -- what changes on a path
+
+    def snapshot(self) -> tuple[dict[str, Value], Heap]:
+        """Variables and attributes as they are now."""
+        return dict(self.frame.variables), {thing: dict(a) for thing, a in self.heap.items()}
+
+    def restore(self, state: tuple[dict[str, Value], Heap]) -> None:
+        """Go back to (a copy of) a snapshot."""
+        self.frame.variables = dict(state[0])
+        self.heap = {thing: dict(attributes) for thing, attributes in state[1].items()}
+
+    def attribute(self, thing: Thing, name: str) -> Value | None:
+        """An attribute that was set."""
+        return self.heap.get(thing, {}).get(name)
+
+    def set_attribute(self, thing: Thing, name: str, value: Value) -> None:
+        """Set an attribute."""
+        self.heap.setdefault(thing, {})[name] = value
+
+    def none_used(self, value: Value, node: ast.AST) -> None:
+        """Note the use of a None that other ranks do not have."""
+        if isinstance(value, Known) and value.constant is None and value.instead_of is not None:
+            self.note("value", node, branch=value.instead_of, name=self.module.text_of(node))
+
+    def missing(self, value: Missing, node: ast.AST) -> None:
+        """A rank uses a variable that it has not assigned; the first use counts."""
+        if any(known.name == value.name and known.value is value for known in self.notes):
+            return
+        self.note("value", node, branch=value.branch, name=value.name, value=value)

@@ -1,0 +1,250 @@
+"""What an expression may be on one rank, and whether the other ranks have the same."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field, replace
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.module import Module
+
+
+class Sameness(IntEnum):
+    """Whether all ranks have the same value; the larger one wins where values are combined."""
+
+    SAME = 0
+    UNKNOWN = 1
+    """Never a reason to report anything."""
+    DATA = 2
+    """Differs because each rank sees other data, another clock, or other random numbers."""
+    RANK = 3
+    """Computed from the rank."""
+
+    @property
+    def varies(self) -> bool:
+        """Whether ranks are known to differ."""
+        return self >= Sameness.DATA
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value that differs between ranks comes from."""
+
+    text: str
+    """As written: ``dist.get_rank()``, ``batch``."""
+    node: ast.AST
+    module: Module
+    sameness: Sameness
+
+
+class Share(Enum):
+    """How data is cut into parts for the ranks."""
+
+    EVEN = "even"
+    """Computed with ``//`` or ``%`` of the world size: all parts are as long."""
+    UNEVEN = "uneven"
+    """Rounded up, or different on the last rank: some part is shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A constant on the rank that is looked at: the rank itself, a comparison with it, a literal."""
+
+    constant: Any
+    origin: Origin | None = field(default=None, compare=False)
+    instead_of: ast.AST | None = field(default=None, compare=False)
+    """For None: the branch in which other ranks assign something else."""
+
+    @property
+    def sameness(self) -> Sameness:
+        """RANK when computed from the rank."""
+        return Sameness.SAME if self.origin is None else self.origin.sameness
+
+
+@dataclass(frozen=True, slots=True)
+class Many:
+    """A list or tuple of known length."""
+
+    items: tuple[Value, ...]
+    origin: Origin | None = field(default=None, compare=False)
+
+    @property
+    def sameness(self) -> Sameness:
+        """The least same of the items."""
+        own = Sameness.SAME if self.origin is None else self.origin.sameness
+        return max((item.sameness for item in self.items), default=own)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Some value."""
+
+    sameness: Sameness = Sameness.UNKNOWN
+    origin: Origin | None = field(default=None, compare=False)
+    length: Sameness = Sameness.UNKNOWN
+    """Whether iterating it takes the same number of steps on all ranks."""
+    shape: Sameness | tuple[int, ...] = Sameness.UNKNOWN
+    """Whether, as a tensor, it has the same shape on all ranks; the shape itself where it is known."""
+    made_by: Thing | None = field(default=None, compare=False)
+    """The wrapped model whose forward it went through."""
+    complete_on: int | None = None
+    """The only rank that has the complete value, after ``dist.reduce``."""
+    decides: bool = False
+    """Whether it is, or was made of, the outcome of a test: then its truth differs where it does."""
+    dtype: str = ""
+    """Element type of a tensor, where its creation says it."""
+    share: Share | None = None
+    """For numbers and sequences that cut data into parts: how."""
+    each: Value | None = field(default=None, compare=False)
+    """What each step of a loop over it gives, where that is known better."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Thing:
+    """An object with an identity; its attributes lie in the interpreter's heap."""
+
+    kind: str
+    """``accelerator``, ``wrapped`` (DDP, FSDP, prepared), ``group``, ``loader``, ``object`` (of a class of the
+    project), ``class``, ``function``, ``work``, ``module``."""
+    type: str = ""
+    """Canonical name of the class."""
+    node: ast.AST | None = None
+    module: Module | None = None
+    detail: Any = None
+    origin: Origin | None = None
+    length: Sameness = Sameness.UNKNOWN
+    """For what can be iterated: whether it takes the same number of steps on all ranks."""
+
+    @property
+    def sameness(self) -> Sameness:
+        """Objects as such do not differ; what they hold may."""
+        return Sameness.SAME
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A local variable that this rank has not assigned."""
+
+    name: str
+    branch: ast.AST | None = field(default=None, compare=False)
+    """The condition under which other ranks assign it."""
+    origin: Origin | None = field(default=None, compare=False)
+
+    @property
+    def sameness(self) -> Sameness:
+        """Only some ranks have it."""
+        return Sameness.RANK
+
+
+Value = Known | Many | Unknown | Thing | Missing
+
+NOTHING_KNOWN = Unknown()
+SAME = Unknown(Sameness.SAME, length=Sameness.SAME, shape=Sameness.SAME)
+
+
+def length_of(value: Value) -> Sameness | int:
+    """How often a loop over the value runs: the number where it is known, else whether ranks agree."""
+    if isinstance(value, Many):
+        return len(value.items)
+    if isinstance(value, Known) and isinstance(value.constant, (str, tuple, range)):
+        return len(value.constant)
+    if isinstance(value, Unknown) and isinstance(value.shape, tuple) and value.shape:
+        return value.shape[0]
+    return value.length if isinstance(value, (Unknown, Thing)) else Sameness.UNKNOWN
+
+
+def made_by(*values: Value) -> Thing | None:
+    """The wrapped model that one of the values went through."""
+    for value in values:
+        if isinstance(value, Unknown) and value.made_by is not None:
+            return value.made_by
+        if isinstance(value, Many) and (found := made_by(*value.items)) is not None:
+            return found
+    return None
+
+
+def combined(*values: Value) -> Unknown:
+    """What an operation makes of values, when all that is known is what went into it."""
+    sameness = max((value.sameness for value in values), default=Sameness.SAME)
+    complete_on = None
+    for value in values:
+        if isinstance(value, Unknown) and value.complete_on is not None:
+            complete_on = value.complete_on
+    return Unknown(
+        sameness,
+        origin_of(*values),
+        made_by=made_by(*values),
+        complete_on=complete_on,
+        decides=any(isinstance(value, Unknown) and value.decides for value in values),
+        share=_share(values),
+    )
+
+
+def _share(values: tuple[Value, ...]) -> Share | None:
+    shares = {value.share for value in values if isinstance(value, Unknown)}
+    return Share.UNEVEN if Share.UNEVEN in shares else Share.EVEN if Share.EVEN in shares else None
+
+
+def elementwise(*values: Value) -> Unknown:
+    """What an operation makes of values whose shape it keeps."""
+    return replace(combined(*values), shape=_shape(values))
+
+
+def _shape(values: tuple[Value, ...]) -> Sameness | tuple[int, ...]:
+    shapes = [value.shape for value in values if isinstance(value, Unknown)]
+    if len(shapes) == 1:
+        return shapes[0]
+    levels = [shape if isinstance(shape, Sameness) else Sameness.SAME for shape in shapes]
+    return max(levels, default=Sameness.UNKNOWN)
+
+
+def origin_of(*values: Value) -> Origin | None:
+    """The origin of the value that differs most between ranks."""
+    found: Origin | None = None
+    for value in values:
+        origin = value.origin
+        if isinstance(value, Many) and origin is None:
+            origin = origin_of(*value.items)
+        if origin is not None and (found is None or origin.sameness > found.sameness):
+            found = origin
+    return found
+
+
+def joined(first: Value, second: Value, condition: Value | None = None) -> Value:
+    """A value that is one of two, depending on a condition that is not decided."""
+    if first == second and not isinstance(first, Unknown):
+        return first
+    if isinstance(first, Missing) or isinstance(second, Missing):
+        # Assigned on some paths only: Python itself would complain on the others, on any number of ranks.
+        return replace(NOTHING_KNOWN)
+    both = combined(first, second)
+    same = Sameness.SAME
+    if not isinstance(first, Unknown) or not isinstance(second, Unknown):
+        same = Sameness.SAME if condition is None else condition.sameness
+    elif condition is not None:
+        same = condition.sameness
+    if isinstance(first, Thing) or isinstance(second, Thing):
+        return replace(both, sameness=max(both.sameness, Sameness.UNKNOWN))
+    sameness = max(both.sameness, same)
+    origin = both.origin
+    if condition is not None and (origin is None or condition.sameness > both.sameness):
+        origin = origin_of(condition) or origin
+    complete_on = both.complete_on
+    if complete_on is None and isinstance(condition, Unknown):
+        complete_on = condition.complete_on
+    lengths = [length_of(first), length_of(second)]
+    length = (
+        Sameness.UNKNOWN
+        if any(isinstance(item, int) and not isinstance(item, Sameness) for item in lengths)
+        else max(Sameness(item) for item in lengths)
+    )
+    decides = both.decides or any(
+        isinstance(item, Known) and isinstance(item.constant, (bool, type(None)))
+        for item in (first, second)
+    )
+    return Unknown(
+        sameness, origin, length=length, decides=decides, shape=both.shape, made_by=both.made_by,
+        complete_on=complete_on,
+    )  # fmt: skip

@@ -1,0 +1,319 @@
+"""The project index: the same answers whatever was asked before, however far it was built, from whatever store."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ranksafe.semantics import summary_store
+from ranksafe.semantics.project_changes import Change
+from ranksafe.semantics.project_index import ProjectIndex
+
+FILES = (
+    "train.py",
+    "model.py",
+    "pkg/__init__.py",
+    "pkg/layers.py",
+    "pkg/sub/__init__.py",
+    "pkg/sub/deep.py",
+    "src/library.py",
+    "code/inner/__init__.py",
+    "code/inner/part.py",
+    "code/run.py",
+)
+STATEMENTS = (
+    "import torch\nfrom torch import nn",
+    "import pkg",
+    "import pkg.sub.deep",
+    "import pkg.layers as layers",
+    "from pkg import sub",
+    "from pkg import *",
+    "from pkg.layers import Thing, LIMIT",
+    "from pkg.sub.deep import Thing as Other",
+    "from . import sub",
+    "from .layers import Thing",
+    "from .sub import *",
+    "from ..layers import Thing as Upper",
+    "from model import Thing",
+    "import library",
+    "from library import LIMIT",
+    "from inner.part import Thing",
+    "import inner",
+    "try:\n    from model import Other\nexcept ImportError:\n    from library import Other",
+    "def late():\n    from pkg.sub.deep import Thing\n    return Thing()",
+    "class Thing(torch.nn.Module):\n    def __init__(self):\n        self.part = Other()",
+    "class Thing(Other):\n    pass",
+    "class Other(pkg.layers.Thing):\n    pass",
+    "class Other:\n    def build(self):\n        return sub.deep.Thing()",
+    "Thing = Other",
+    "Other = layers.Thing",
+    "LIMIT = 4",
+    "LIMIT = 'x'",
+    "__all__ = ['Thing']",
+    "def late(): ...",
+    "if __name__ == '__main__':\n    torch.nn.DataParallel(Thing())",
+    "if __name__ == '__main__':\n    from transformers import Trainer\n    Trainer(model=Other()).train()",
+    "def broken(:",
+)
+LAST = ("Thing", "Other", "LIMIT", "late", "sub.deep.Thing", "layers.Thing", "part.Thing")
+
+
+@pytest.fixture(autouse=True)
+def _kept_from_the_first_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary_store, "WORTH_A_FILE", 1)
+
+
+@dataclass
+class World:
+    """A project on disk with some files open in an editor."""
+
+    root: Path
+    random: random.Random
+    opened: dict[Path, str] = field(default_factory=dict)
+
+    def new_text(self) -> str:
+        count = self.random.randrange(1, 7)
+        return "\n".join(self.random.choices(STATEMENTS, k=count)) + "\n"
+
+    def edit(self) -> list[tuple[Path, str | None]]:
+        """Change something; what an editor or a file watcher would tell of it."""
+        path = self.root / self.random.choice(FILES)
+        kind = self.random.choice(["write", "write", "open", "open", "close", "delete", "rename"])
+        if kind == "open":
+            self.opened[path] = self.new_text()
+            return [(path, self.opened[path])]
+        if kind == "close" and self.opened:
+            path = self.random.choice(sorted(self.opened))
+            del self.opened[path]
+            return [(path, None)]
+        if kind == "delete" and path.exists():
+            path.unlink()
+            return [(path, self.opened.get(path))]
+        if kind == "rename" and path.exists():
+            target = self.root / self.random.choice(FILES)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+            return [(path, self.opened.get(path)), (target, self.opened.get(target))]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(self.new_text())
+        return [(path, self.opened.get(path))]
+
+    def index(self, store: Path | None = None) -> ProjectIndex:
+        index = ProjectIndex(self.root, store_folder=store)
+        for path, text in self.opened.items():
+            index.update(path, text)
+        return index
+
+
+def answers(index: ProjectIndex, names: list[str]) -> dict[str, Any]:
+    """What rules may ask."""
+    found: dict[str, Any] = {}
+    for name in names:
+        found[name] = (
+            index.resolve(name),
+            index.is_class(name),
+            index.bases(name),
+            index.constant_source(name),
+            index.definition_file(name),
+            index.export(name.rpartition(".")[0], name.rpartition(".")[2]),
+            index.trains_with_trainer(name),
+            index.wraps_data_parallel(name),
+        )
+    return found
+
+
+def names_in(root: Path) -> list[str]:
+    modules = [name.removesuffix(".py").replace("/", ".") for name in FILES]
+    modules = [module.removesuffix(".__init__") for module in modules] + ["inner", "inner.part"]
+    return [*modules, *(f"{module}.{last}" for module in modules for last in LAST)]
+
+
+def all_answers(index: ProjectIndex) -> dict[str, Any]:
+    found = answers(index, names_in(index.root))
+    for name in FILES:
+        path = index.root / name
+        found[name] = (
+            index.module_name(path),
+            index.closure(path),
+            index.text_of(path),
+            [index.import_name(str(path), module) for module in ("pkg", "inner.part", "model")],
+        )
+    return found
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_answers_are_those_of_a_fresh_index(tmp_path: Path, seed: int) -> None:
+    world = World(tmp_path / "project", random.Random(seed))
+    store = tmp_path / "store"
+    lasting = world.index(store)
+    build: Iterator[object] = iter(())
+    for step in range(30):
+        for path, text in world.edit():
+            lasting.update(path, text)
+        if step % 4 == 0:
+            build = lasting.build()
+        list(islice(build, world.random.randrange(12)))
+        answers(lasting, world.random.sample(names_in(world.root), 5))
+        if step % 3 == 0:
+            expected = all_answers(world.index())
+            assert all_answers(lasting) == expected
+            lasting.store.flush(lasting.files())
+            assert all_answers(world.index(store)) == expected
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_file_that_sees_something_else_is_affected(tmp_path: Path, seed: int) -> None:
+    world = World(tmp_path, random.Random(1_000 + seed))
+    for _ in range(12):
+        world.edit()
+    index = world.index()
+    watched = [world.root / name for name in FILES]
+    for _ in range(25):
+        before = {path: seen_from(index, path) for path in watched}
+        changes: list[Change] = []
+        for _ in range(world.random.randrange(1, 3)):
+            changes += [index.update(path, text) for path, text in world.edit()]
+        affected = index.affected(changes, watched)
+        changed = {change.path for change in changes}
+        fresh = world.index()
+        for path in watched:
+            if path not in affected and path not in changed:
+                assert seen_from(fresh, path) == before[path], path
+
+
+def seen_from(index: ProjectIndex, path: Path) -> dict[str, Any]:
+    """What the analysis of a file can see of the others: from the names that it imports."""
+    index.closure(path)
+    module = index.module_name(path)
+    names = [f"{module}.{last}" for last in LAST if "." not in last]
+    for name in index.imports_of(path):
+        base = name.removesuffix(".*")
+        is_star = base != name
+        for last in LAST:
+            # A star import brings what the module binds, and nothing of its folder.
+            if not is_star or index.export(base, last.partition(".")[0]) is not None:
+                names.append(f"{base}.{last}")
+    found = answers(index, names)
+    for name in names:
+        definition = index.definition_file(name)
+        if definition is not None:
+            found[f"text of {name}"] = index.text_of(definition[1])
+    found["self"] = (module, index.trains_with_trainer(module), index.wraps_data_parallel(module))
+    return found
+
+
+def test_an_edit_reaches_those_who_import_the_file_and_nobody_else(tmp_path: Path) -> None:
+    write(tmp_path, "helper.py", "def wait(): ...\n")
+    write(tmp_path, "between.py", "from helper import wait\n")
+    write(tmp_path, "user.py", "import torch\n\ndef main():\n    from between import wait\n")
+    write(tmp_path, "other.py", "import torch\n")
+    index = ProjectIndex(tmp_path)
+    opened = [tmp_path / "user.py", tmp_path / "other.py"]
+    for path in opened:
+        index.update(path, path.read_text())
+    index.affected([], opened)
+    assert index.closure(opened[0]) == {tmp_path / "between.py", tmp_path / "helper.py"}
+
+    change = index.update(tmp_path / "helper.py", "def wait(): return 1\n")
+    assert (change.text, change.summary, change.files) == (True, False, False)
+    assert index.affected([change], opened) == {opened[0]}
+
+    change = index.update(tmp_path / "helper.py", "def wait(): return 1\n")
+    assert not change
+    assert index.affected([change], opened) == set()
+
+
+def test_opening_a_file_as_it_stands_on_disk_changes_nothing(tmp_path: Path) -> None:
+    path = write(tmp_path, "helper.py", "LIMIT = 1\n")
+    index = ProjectIndex(tmp_path)
+    assert index.constant_source("helper.LIMIT") == "1"
+    assert not index.update(path, "LIMIT = 1\n")
+    assert index.update(path, "")
+    assert index.text_of(path) == ""
+    assert index.constant_source("helper.LIMIT") is None
+    assert index.update(path, None).summary
+
+
+def test_a_file_that_trains_a_model_reaches_the_model_that_it_imports(tmp_path: Path) -> None:
+    model = write(tmp_path, "model.py", "import torch\nclass Model(torch.nn.Module): ...\n")
+    user = write(tmp_path, "user.py", "import torch\n")
+    index = ProjectIndex(tmp_path)
+    assert not index.wraps_data_parallel("model")
+    change = index.update(
+        user, "import torch\nfrom model import Model\ntorch.nn.DataParallel(Model())\n"
+    )
+    assert index.affected([change], [model]) == {model}
+    assert index.wraps_data_parallel("model")
+    assert index.affected([index.update(user, None)], [model]) == {model}
+    assert not index.wraps_data_parallel("model")
+
+
+def test_a_definition_is_found_through_re_exports(tmp_path: Path) -> None:
+    write(tmp_path, "pkg/__init__.py", "from .sync import wait_for_all as wait, Group\n")
+    sync = write(tmp_path, "pkg/sync.py", "def wait_for_all(): ...\nclass Group: ...\n")
+    index = ProjectIndex(tmp_path)
+    assert index.definition_file("pkg.wait") == ("pkg.sync", sync)
+    assert index.definition_file("pkg.Group.barrier") == ("pkg.sync", sync)
+    assert index.definition_file("pkg.nothing") is None
+    assert index.definition_file("torch.nn.Linear") is None
+    assert index.text_of(sync) == sync.read_text()
+    assert index.text_of(tmp_path / "missing.py") is None
+
+
+def test_deleted_new_and_renamed_files(tmp_path: Path) -> None:
+    user = write(tmp_path, "user.py", "from helper import LIMIT\n")
+    helper = write(tmp_path, "helper.py", "LIMIT = 1\n")
+    index = ProjectIndex(tmp_path)
+    assert index.files() == [helper, user]
+    assert index.constant_source("helper.LIMIT") == "1"
+    assert index.affected([], [user]) == set()
+
+    moved = helper.rename(tmp_path / "moved.py")
+    changes = [index.update(helper), index.update(moved)]
+    assert [change.files for change in changes] == [True, True]
+    assert user in index.affected(changes, [user])
+    assert index.files() == [moved, user]
+    assert index.constant_source("helper.LIMIT") is None
+    assert index.constant_source("moved.LIMIT") == "1"
+
+    write(tmp_path, "helper/__init__.py", "LIMIT = 2\n")
+    change = index.update(tmp_path / "helper" / "__init__.py")
+    assert user in index.affected([change], [user])
+    assert index.constant_source("helper.LIMIT") == "2"
+
+
+def test_links_that_lead_back_are_not_followed(tmp_path: Path) -> None:
+    real = write(tmp_path, "pkg/part.py", "LIMIT = 1\n")
+    try:
+        (tmp_path / "pkg" / "again").symlink_to(tmp_path, target_is_directory=True)
+        (tmp_path / "pkg" / "self.py").symlink_to(tmp_path / "pkg" / "self.py")
+    except OSError:
+        pytest.skip("this file system has no links")
+    index = ProjectIndex(tmp_path)
+    assert real in index.files()
+    assert len(index.files()) <= 2
+    for _ in index.build():
+        pass
+    assert index.constant_source("pkg.part.LIMIT") == "1"
+    assert index.constant_source("pkg.self.LIMIT") is None
+
+
+def test_folders_of_environments_do_not_belong_to_the_project(tmp_path: Path) -> None:
+    index = ProjectIndex(tmp_path)
+    assert index.files() == []
+    for name in (".venv/lib/a.py", "node_modules/b.py", ".hidden/c.py"):
+        assert not index.update(write(tmp_path, name, "LIMIT = 1\n")).files
+    assert index.files() == []
+    assert index.update(write(tmp_path, "d.py", "")).files
+
+
+def write(root: Path, name: str, text: str) -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
