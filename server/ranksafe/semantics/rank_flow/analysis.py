@@ -313,9 +313,12 @@ class RankFlow:
         for rank, run in enumerate(runs):
             for note in run.run.notes:
                 met.setdefault((note.kind, id(note.place.node)), []).append((rank, note))
-        for (kind, _), notes in met.items():
+        for (kind, place), notes in met.items():
             ranks = {rank for rank, _ in notes}
-            if kind == "object-list" and not _given_on_the_root(notes, ranks, len(runs)):
+            if kind == "root-object-list":
+                continue
+            at_root = any(known == ("root-object-list", place) for known in met)
+            if kind == "object-list" and not _given_by_all(notes, ranks, len(runs), at_root):
                 continue
             issue = self._of_note(kind, notes[0][1], ranks, len(runs))
             if issue is not None:
@@ -342,13 +345,13 @@ class RankFlow:
         )
 
 
-def _given_on_the_root(notes: list[tuple[int, Note]], ranks: set[int], size: int) -> bool:
-    """Whether a list is given on every rank but the root, so that it is given on all of them."""
+def _given_by_all(notes: list[tuple[int, Note]], ranks: set[int], size: int, at_root: bool) -> bool:
+    """Whether a list is given on the root and on every other rank too."""
     event = notes[0][1].event
     if event is None or not event.operation.complete_on_root:
         return True
     root = getattr(event.root, "constant", None)
-    return ranks == {rank for rank in range(size) if rank != root}
+    return at_root and ranks == {rank for rank in range(size) if rank != root}
 
 
 def _counts_ranks(decision: LocalDecision) -> bool:

@@ -190,8 +190,9 @@ class CollectiveCalls:
             return
         is_root = run.world.rank == event.root.constant
         value = Known(None) if given is None else self._look(given)
-        if isinstance(value, Many) and not is_root:
-            run.note("object-list", node, event=event, value=value)
+        if isinstance(value, Many):
+            kind = "root-object-list" if is_root else "object-list"
+            run.note(kind, node, event=event, value=value)
         elif isinstance(value, Known) and value.constant is None and is_root and given is None:
             run.note("no-object-list", node, event=event, value=value)
 

@@ -253,6 +253,9 @@ class Comparison:
                         dict(seen_first), dict(seen_second),
                     )  # fmt: skip
                 return True
+        if isinstance(one, Branch) and isinstance(other, Branch):
+            # Two conditions that may have to do with each other: nothing is certain.
+            return False
         if isinstance(one, Branch) and self._parted(one, seen_first, seen_second):
             assert first is not None
             for arm in (one.then, one.otherwise):

@@ -158,13 +158,14 @@ class Expressions:
                 self._run.missing(found, node)
                 return NOTHING_KNOWN
             if found is not None:
-                by_convention = self.by_word(node.attr, node) if found == NOTHING_KNOWN else None
+                open_ = isinstance(found, Unknown) and found.sameness is Sameness.UNKNOWN
+                by_convention = self.by_word(node.attr, node) if open_ else None
                 return found if by_convention is None else by_convention
             computed = self._interpreter.calls.property_value(base, node)
             if computed is not None:
                 return computed
         word = self.by_word(node.attr, node)
-        if word is not None:
+        if word is not None and not self._is_of_control(node):
             return word
         if isinstance(base, Unknown) and base.sameness.varies:
             # Batches and losses hand on what they are made of; an object that differs says nothing of its parts.
@@ -172,6 +173,12 @@ class Expressions:
                 return NOTHING_KNOWN
             return replace(base, length=Sameness.UNKNOWN)
         return NOTHING_KNOWN
+
+    def _is_of_control(self, node: ast.Attribute) -> bool:
+        """``args.should_save`` is true on the main process; ``control.should_save`` is the same everywhere."""
+        if node.attr != "should_save":
+            return False
+        return not self._run.module.text_of(node.value).endswith("args")
 
     # -- operators
 

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ranksafe.semantics.rank_flow.traces import Event
+from ranksafe.semantics.rank_flow.traces import Event, Opaque
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     SAME,
@@ -153,6 +153,8 @@ class LibraryCalls:
             if model is not None and not run.inside.no_sync and not run.inside.no_grad:
                 run.items.append(Event(BACKWARD, run.place(node), model=model))
             return Known(None)
+        if any(self._may_be_called_back(value) for value in arguments):
+            run.items.append(Opaque(run.place(node)))
         if receiver is not None:
             return self._method(node, word, receiver, arguments)
         if isinstance(node.func, ast.Name):
@@ -169,6 +171,12 @@ class LibraryCalls:
             return combined(*arguments)
         found = combined(*arguments)
         return replace(NOTHING_KNOWN, made_by=found.made_by)
+
+    def _may_be_called_back(self, value: Value) -> bool:
+        """Whether an argument is a function with collectives, which the library may call any number of times."""
+        if not isinstance(value, Thing) or value.kind != "function":
+            return False
+        return self._interpreter.functions.performs(value)
 
     def _library_object(self, node: ast.Call, name: str, arguments: list[Value]) -> Value | None:
         run = self._run
@@ -355,8 +363,6 @@ class LibraryCalls:
             return Unknown(Sameness.RANK, origin_of(arguments[0]), length=length)
         if found.share is Share.UNEVEN and found.sameness is Sameness.RANK:
             return Unknown(Sameness.RANK, found.origin, length=Sameness.RANK)
-        if found.share is Share.UNEVEN:
-            return Unknown(Sameness.SAME, found.origin, length=Sameness.RANK)
         varies = found.sameness if found.sameness is Sameness.DATA else Sameness.UNKNOWN
         return Unknown(Sameness.SAME, found.origin, length=varies)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Heap = dict[Thing, dict[str, Value]]
 _MAXIMUM_STEPS = 3_000
-_CERTAIN_ONLY = frozenset({"object-list", "outside-group", "shape"})
+_CERTAIN_ONLY = frozenset({"object-list", "root-object-list", "outside-group", "shape"})
 
 
 class TooLarge(Exception):
@@ -50,6 +50,8 @@ class Frame:
     condition: Value | None = None
     """The undecided condition under which the rest of the call runs."""
     loops: int = 0
+    left: list[tuple[str, tuple[dict[str, Value], Heap]]] = field(default_factory=list)
+    """What was known where the innermost loop was left by ``break`` or ``continue``."""
     is_root: bool = False
     value_elsewhere: ast.AST | None = None
     """A branch in which other ranks return a value."""

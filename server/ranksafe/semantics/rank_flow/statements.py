@@ -103,6 +103,8 @@ class Statements:
         return True
 
     def _leave(self, kind: Any, node: ast.AST) -> bool:
+        if kind in ("break", "continue"):
+            self._run.frame.left.append((kind, self._run.snapshot()))
         self._run.items.append(Exit(kind, self._run.place(node)))
         return False
 
@@ -394,6 +396,7 @@ class Statements:
         outer = run.items
         notes = list(run.notes)
         run.frame.loops += 1
+        around, run.frame.left = run.frame.left, []
         for _ in range(1 if run.inside.settling else 3):
             start = run.snapshot()
             run.items = []
@@ -405,12 +408,16 @@ class Statements:
             run.inside.settling -= 1
             run.notes = list(notes)
             merged = self._joined(start, run.snapshot(), SAME)
+            for _, state in run.frame.left:
+                merged = self._joined(merged, state, SAME)
+            run.frame.left = []
             run.restore(merged)
             if _same_knowledge(start, run.snapshot()):
                 break
         if run.inside.settling:
             run.items = outer
             run.frame.loops -= 1
+            run.frame.left = around
             return True
         start = run.snapshot()
         run.items = []
@@ -423,6 +430,7 @@ class Statements:
         reached = self.block(node.body)
         body, run.items = run.items, outer
         run.frame.loops -= 1
+        exits, run.frame.left = run.frame.left, around
         source = iterable if iterable is not None else test
         if matters(body):
             outer.append(Loop(run.place(node), count, body, source, bool(run.inside.joined)))
@@ -430,7 +438,9 @@ class Statements:
             run.restore(self._joined(start, run.snapshot(), SAME))
         else:
             run.restore(start)
-        if isinstance(node, ast.While) and test is not None and truth_of(test) is True:
+        for _, state in exits:
+            run.restore(self._joined(run.snapshot(), state, SAME))
+        if isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and node.test.value:
             if not any(isinstance(item, Exit) and item.kind == "break" for item in _exits(body)):
                 return False
         return self.block(node.orelse) if not _has_break(node.body) else True
