@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ranksafe.checker.finding import Level
-from ranksafe.checker.rule import RuleMetadata
+from ranksafe.checker.rule import RuleMetadata, Stability
 from ranksafe.localization import Translated
 from ranksafe.semantics.rank_flow.issues import Issue, Kind
 
@@ -27,6 +27,7 @@ class GatherOfDifferentShapes(RankFlowRule):
         ),
         level=Level.WARNING,
         since="0.2.0",
+        stability=Stability.PREVIEW,
         run_signatures=(
             r"Cannot apply desired operation due to shape mismatches",
             r"Received data size doesn't match expected size",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ranksafe.checker.finding import Level
-from ranksafe.checker.rule import RuleMetadata
+from ranksafe.checker.rule import RuleMetadata, Stability
 from ranksafe.localization import Translated
 from ranksafe.semantics.rank_flow.issues import Issue, Kind
 
@@ -28,6 +28,7 @@ class UnevenBatches(RankFlowRule):
         ),
         level=Level.WARNING,
         since="0.2.0",
+        stability=Stability.PREVIEW,
     )
     kind = Kind.UNEVEN_LOOP
 

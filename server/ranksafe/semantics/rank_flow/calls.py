@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow import sources
 from ranksafe.semantics.rank_flow.operations import operations
-from ranksafe.semantics.rank_flow.traces import Call, Decision, Opaque, matters
+from ranksafe.semantics.rank_flow.traces import Call, Decision, Opaque, matters_to_caller
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     SAME,
@@ -227,7 +227,7 @@ class Calls:
         frame = self._interpreter.frame_for(function, receiver, node, values)
         result = self._interpreter.run_frame(frame, body)
         items, run.items = run.items, outer
-        if matters(items):
+        if matters_to_caller(items):
             run.items.append(Call(run.place(node), items))
         return result
 

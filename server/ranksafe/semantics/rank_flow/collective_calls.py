@@ -238,6 +238,9 @@ class CollectiveCalls:
             return NOTHING_KNOWN
         if operation.kind == "group-construction":
             return self._new_group(node, operation)
+        if operation.word.endswith("state_dict"):
+            # Whatever is in it, it is there: code asks ``state_dict is not None``.
+            return Thing("value", node=node, module=run.module)
         return NOTHING_KNOWN
 
     def _send_from_here(self, event: Event, sent: Value) -> None:

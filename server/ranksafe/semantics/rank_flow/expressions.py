@@ -255,6 +255,9 @@ class Expressions:
             return replace(found, length=Sameness.UNKNOWN)
         step = bounds[2]
         even = isinstance(base, Unknown) and base.share is Share.EVEN
+        rows = length_of(base)
+        if not isinstance(rows, Sameness) and rows % self._run.world.size == 0:
+            even = True
         # xs[rank::world_size]: the shares differ by one wherever the length does not divide.
         strided = isinstance(step, Known) and step.constant == self._run.world.size and not even
         uneven = strided or found.share is Share.UNEVEN

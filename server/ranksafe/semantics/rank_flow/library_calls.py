@@ -395,6 +395,7 @@ class LibraryCalls:
             if receiver.kind == "wrapped" and receiver.detail == "fsdp":
                 if word in ("state_dict", "generate", "clip_grad_norm_", "load_state_dict"):
                     run.items.append(Event(STATE, run.place(node), model=receiver))
+                    return Thing("value", node=node, module=run.module)
             return NOTHING_KNOWN
         if isinstance(receiver, Many):
             if word in ("append", "extend") and isinstance(node.func, ast.Attribute):

@@ -127,6 +127,20 @@ def events_in(items: list[Item], *, certain: bool = False) -> Iterator[Event]:
             yield from events_in(item.otherwise)
 
 
+def matters_to_caller(items: list[Item]) -> bool:
+    """Whether a call does something that others notice, or decides by the rank: a return inside it ends with it."""
+    for item in items:
+        if isinstance(item, (Event, Opaque, Decision)):
+            return True
+        if isinstance(item, Exit) and item.kind in ("exit", "raise"):
+            return True
+        if isinstance(item, (Loop, Call)) and matters_to_caller(item.body):
+            return True
+        if isinstance(item, Branch) and matters_to_caller([*item.then, *item.otherwise]):
+            return True
+    return False
+
+
 def matters(items: list[Item]) -> bool:
     """Whether other ranks could notice: a collective, an exit, or something unknown."""
     for item in items:
