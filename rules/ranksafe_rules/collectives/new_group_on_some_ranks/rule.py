@@ -15,7 +15,7 @@ from ranksafe_rules.collectives.flow_rule import RankFlowRule, not_waiting, wait
 
 _MESSAGE = Translated(
     "All ranks have to call {operation}, also those that will not be "
-    "members: {waiting} waits here for {others}",
+    "members: {waiting} will wait here for {others}",
     "所有 rank 都必须调用 {operation}，不属于该组的也不例外：{waiting} 在此等待{others}",
 )
 

@@ -14,11 +14,11 @@ from ranksafe_rules.collectives import guards
 from ranksafe_rules.collectives.flow_rule import RankFlowRule, not_waiting, reason, waiting
 
 _INSTEAD = Translated(
-    "{waiting} waits in {operation}, while {others} go to {other}: the ranks separate on {reason}",
+    "{waiting} will wait in {operation}, while {others} will go to {other}: the ranks separate on {reason}",
     "{waiting} 在 {operation} 中等待，{others} 却去执行 {other}：各 rank 因 {reason} 而走上不同的路径",
 )
 _NEVER = Translated(
-    "{waiting} waits in {operation} for ever: {others} never get "
+    "{waiting} will wait in {operation} for ever: {others} never get "
     "there, because the ranks separate on {reason}",
     "{waiting} 会在 {operation} 中永远等待：由于 {reason}，{others} 不会执行到这里",
 )

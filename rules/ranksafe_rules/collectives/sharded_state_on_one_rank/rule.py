@@ -15,7 +15,7 @@ from ranksafe_rules.collectives.flow_rule import RankFlowRule, not_waiting, wait
 
 _MESSAGE = Translated(
     "{operation} of a sharded model gathers the shards of all ranks: "
-    "{waiting} waits here for {others}, which never come",
+    "{waiting} will wait here for {others}, who will never come",
     "分片模型的 {operation} 需要收集所有 rank 的分片：{waiting} 在此等待，而{others}不会到来",
 )
 

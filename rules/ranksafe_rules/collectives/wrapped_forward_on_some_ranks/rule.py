@@ -15,7 +15,7 @@ from ranksafe_rules.collectives.flow_rule import RankFlowRule, not_waiting, reas
 
 _MESSAGE = Translated(
     "{operation} of the wrapped model synchronises all ranks: "
-    "{waiting} waits here for {others}, which never come",
+    "{waiting} will wait here for {others}, who will never come",
     "被包装模型的 {operation} 会同步所有 rank：{waiting} 在此等待，而{others}不会到来",
 )
 _DEPENDS = Translated(
