@@ -90,7 +90,7 @@ def rows_after(out: str) -> list[tuple[str, str, str]]:
 def test_a_finding_with_its_diagram(call: Call) -> None:
     answer = call("explain", "train.py:9")
     assert (answer.status, answer.error) == (0, "")
-    assert answer.out.startswith("train.py:9:5: warning[RS401] rank 0 waits in barrier")
+    assert answer.out.startswith("train.py:9:5: warning[RS401] rank 0 will wait in barrier")
     assert "train.py:7:8: the ranks separate here" in answer.out
     assert "What two ranks do in `early` (train.py:5):" in answer.out
     assert rows_after(answer.out) == [
