@@ -217,7 +217,13 @@ class ProjectIndex:
             return None
         if summary.public is not None and name not in summary.public:
             return None
-        known = {*summary.classes, *summary.functions, *summary.imports, *summary.aliases}
+        known = {
+            *summary.classes,
+            *summary.functions,
+            *summary.imports,
+            *summary.aliases,
+            *summary.constants,
+        }
         if name in known or summary.stars:
             resolved = self.resolve(f"{module}.{name}", hops + 1)
             return resolved if resolved != f"{module}.{name}" or name in known else None
@@ -260,14 +266,15 @@ class ProjectIndex:
 
     def constant_source(self, name: str) -> str | None:
         """The source of the literal that `constant` gives."""
-        found = self.split(name)
+        found = self.split(self.resolve(name))
         if found is None or len(found[2]) != 1:
             return None
         summary = self.texts.summary(found[1])
         return None if summary is None else summary.constants.get(found[2][0])
 
     def constant(self, name: str) -> ast.expr | None:
-        """The literal that a module-level name of the project is bound to, when there is just one."""
+        """The literal that a module-level name of the project is bound to, when there is just one; re-exports
+        followed."""
         source = self.constant_source(name)
         return None if source is None else _literal(source)
 

@@ -8,24 +8,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.facts import is_main_guard
-from ranksafe.semantics.rank_flow.comparison import (
-    Comparison,
-    Mismatch,
-    Parting,
-)
-from ranksafe.semantics.rank_flow.diagram import Traces, roots_around, rows
+from ranksafe.semantics.rank_flow.comparison.comparison import Comparison
+from ranksafe.semantics.rank_flow.diagram import Traces, rows
 from ranksafe.semantics.rank_flow.functions import Functions
 from ranksafe.semantics.rank_flow.interpreter import Interpreter
+from ranksafe.semantics.rank_flow.into_issues import of_decision, of_difference, of_notes
 from ranksafe.semantics.rank_flow.issues import Issue, Kind
-from ranksafe.semantics.rank_flow.local_decisions import LocalDecision, local_decisions
+from ranksafe.semantics.rank_flow.local_decisions import local_decisions
 from ranksafe.semantics.rank_flow.operations import words
 from ranksafe.semantics.rank_flow.other_paths import other_paths
 from ranksafe.semantics.rank_flow.point_to_point import unmatched
-from ranksafe.semantics.rank_flow.run import Frame, Heap, Note, TooLarge
+from ranksafe.semantics.rank_flow.roots import roots_around
+from ranksafe.semantics.rank_flow.run import Frame, Heap, TooLarge
 from ranksafe.semantics.rank_flow.sources import World
-from ranksafe.semantics.rank_flow.traces import Event, Exit, Place
 from ranksafe.semantics.rank_flow.unwaited import unwaited
-from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Known, Sameness, Thing, origin_of
+from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Known, Thing
 from ranksafe.semantics.units import callee_name
 from ranksafe.semantics.walking import FUNCTIONS
 
@@ -39,8 +36,6 @@ TASK = "rank flow"
 """The name under which a unit keeps its issues."""
 _LARGEST_WORLD = 8
 _NOT_ROOTS = frozenset({"__enter__", "__exit__", "__aenter__", "__aexit__"})
-_STATE_WORDS = frozenset({"state_dict", "save_model", "generate", "save_state", "get_state_dict"})
-_FORWARD_WORDS = frozenset({"forward", "backward", "training_step", "prediction_step", "step"})
 
 
 class RankFlow:
@@ -153,7 +148,7 @@ class RankFlow:
         if not isinstance(root.node, FUNCTIONS):
             return False
         interpreter.run.frame = Frame(self._module, root.node, is_root=True)
-        return interpreter.calls.skips(root.node, root.node)
+        return interpreter.followed.skips(root.node, root.node)
 
     def _run(self, root: Thing, cls: ast.ClassDef | None, world: World) -> Interpreter:
         interpreter = Interpreter(world, self._functions)
@@ -227,7 +222,7 @@ class RankFlow:
         seen: set[tuple[Kind, int]] = set()
         for rank in range(1, len(runs)):
             for difference in Comparison((0, rank)).run(traces[0], traces[rank]):
-                issue = self._difference(difference)
+                issue = of_difference(difference, self._module)
                 if issue is None:
                     continue
                 # What follows in the same arm is part of the same mistake.
@@ -237,162 +232,11 @@ class RankFlow:
                     yield issue
         for trace in traces[:2]:
             for decision in local_decisions(trace):
-                yield from self._local(decision)
-        yield from self._noted(runs)
+                yield from of_decision(decision, self._module)
+        yield from of_notes(runs, self._module)
         if self._starts_by_itself(root):
             for event in unmatched(traces):
                 yield Issue(Kind.PEER, event.place, event.operation.word)
-
-    # -- into issues
-
-    def _difference(self, difference: Parting | Mismatch) -> Issue | None:
-        if isinstance(difference, Mismatch):
-            return _of_mismatch(difference)
-        event, branch = difference.waiting, difference.branch
-        if branch is None or branch.module is not self._module:
-            return None
-        other = difference.other
-        left = difference.left
-        origin = None if difference.condition is None else origin_of(difference.condition)
-        constructs = event.operation.kind == "group-construction"
-        if left is not None and left.place.module is self._module and not constructs:
-            return Issue(
-                Kind.LOOP_EXIT, left.place, event.operation.word, waits=event.place, branch=branch,
-                origin=origin,
-            )  # fmt: skip
-        return Issue(
-            _kind_of(event),
-            _seen_from(event.place, branch),
-            event.operation.word,
-            waits=event.place,
-            waiting_rank=difference.waits,
-            other=other.operation.word if isinstance(other, Event) else "",
-            other_place=None if other is None else other.place,
-            branch=branch,
-            origin=origin,
-        )
-
-    def _local(self, decision: LocalDecision) -> Iterator[Issue]:
-        branch = decision.place
-        if branch.module is not self._module:
-            return
-        origin = origin_of(decision.condition)
-        event = decision.event
-        if decision.complete_on is not None and decision.kind != "count":
-            test = getattr(branch.node, "test", branch.node)
-            place = Place(test, branch.module, branch.calls)
-            yield Issue(
-                Kind.REDUCED_DECISION, place, event.operation.word, waits=event.place,
-                branch=branch, origin=origin,
-            )  # fmt: skip
-            return
-        if decision.kind == "count" and _counts_ranks(decision):
-            yield Issue(
-                _kind_of(event), _seen_from(event.place, branch), event.operation.word,
-                waits=event.place, branch=branch, origin=origin,
-            )  # fmt: skip
-        elif decision.kind == "count":
-            yield Issue(
-                Kind.UNEVEN_LOOP, branch, event.operation.word, waits=event.place, origin=origin
-            )
-        elif decision.kind == "exit":
-            assert isinstance(decision.exit, Exit)
-            if decision.exit.place.module is self._module:
-                yield Issue(
-                    Kind.LOOP_EXIT, decision.exit.place, event.operation.word, waits=event.place,
-                    branch=branch, origin=origin,
-                )  # fmt: skip
-        else:
-            yield Issue(
-                _kind_of(event), _seen_from(event.place, branch), event.operation.word,
-                waits=event.place, branch=branch, origin=origin,
-            )  # fmt: skip
-
-    def _noted(self, runs: list[Interpreter]) -> Iterator[Issue]:
-        met: dict[tuple[str, int], list[tuple[int, Note]]] = {}
-        for rank, run in enumerate(runs):
-            for note in run.run.notes:
-                met.setdefault((note.kind, id(note.place.node)), []).append((rank, note))
-        for (kind, place), notes in met.items():
-            ranks = {rank for rank, _ in notes}
-            if kind == "root-object-list":
-                continue
-            at_root = any(known == ("root-object-list", place) for known in met)
-            if kind == "object-list" and not _given_by_all(notes, ranks, len(runs), at_root):
-                continue
-            issue = self._of_note(kind, notes[0][1], ranks, len(runs))
-            if issue is not None:
-                yield issue
-
-    def _of_note(self, kind: str, note: Note, ranks: set[int], size: int) -> Issue | None:
-        operation = "" if note.event is None else note.event.operation.word
-        origin = None if note.value is None else origin_of(note.value)
-        if kind == "value":
-            if len(ranks) == size or note.place.module is not self._module:
-                return None
-            return Issue(Kind.ONE_RANK_VALUE, note.place, "", branch=note.branch, name=note.name)
-        kinds = {
-            "shape": Kind.SHAPES,
-            "object-list": Kind.OBJECT_LIST,
-            "no-object-list": Kind.OBJECT_LIST,
-            "outside-group": Kind.OUTSIDE_GROUP,
-            "handler": Kind.EXCEPTION_HANDLER,
-            "swallowed": Kind.EXCEPTION_HANDLER,
-        }
-        waits = None if note.event is None else note.event.place
-        return Issue(
-            kinds[kind], note.place, operation, waits=waits, branch=note.branch, origin=origin
-        )
-
-
-def _given_by_all(notes: list[tuple[int, Note]], ranks: set[int], size: int, at_root: bool) -> bool:
-    """Whether a list is given on the root and on every other rank too."""
-    event = notes[0][1].event
-    if event is None or not event.operation.complete_on_root:
-        return True
-    root = getattr(event.root, "constant", None)
-    return at_root and ranks == {rank for rank in range(size) if rank != root}
-
-
-def _counts_ranks(decision: LocalDecision) -> bool:
-    """Whether a loop runs as often as the rank says, not as often as the rank has data."""
-    return isinstance(decision.place.node, ast.While) and (
-        decision.condition.sameness is Sameness.RANK
-    )
-
-
-def _of_mismatch(difference: Mismatch) -> Issue:
-    event = difference.event
-    kind = {
-        "root": Kind.ROOT,
-        "members": Kind.GROUP_CONSTRUCTION,
-        "list": Kind.OBJECT_LIST,
-        "dtype": Kind.ROOT,
-        "shape": Kind.SHAPES if "gather" in event.operation.word else Kind.ROOT,
-    }[difference.what]
-    origin = None if event.root is None else origin_of(event.root)
-    return Issue(kind, event.place, event.operation.word, origin=origin, name=difference.what)
-
-
-def _kind_of(event: Event) -> Kind:
-    operation = event.operation
-    if operation.kind == "group-construction":
-        return Kind.GROUP_CONSTRUCTION
-    if operation.word == "full_tensor":
-        return Kind.COLLECTIVE
-    if operation.only == "sharded" or operation.word in _STATE_WORDS:
-        return Kind.SHARDED_STATE
-    if operation.kind == "step" and operation.word in _FORWARD_WORDS:
-        return Kind.WRAPPED_FORWARD
-    return Kind.COLLECTIVE
-
-
-def _seen_from(place: Place, branch: Place) -> Place:
-    """The node of the function in which the ranks separate: the collective, or the call that leads to it."""
-    depth = len(branch.calls)
-    chain = [*place.calls, (place.node, place.module)]
-    node, module = chain[min(depth, len(chain) - 1)]
-    return Place(node, module, place.calls[:depth])
 
 
 def _words_at_top(statement: ast.stmt, module: Module) -> bool:

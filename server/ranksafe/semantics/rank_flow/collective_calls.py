@@ -232,9 +232,9 @@ class CollectiveCalls:
                 before = self._look(target)
                 self._send_from_here(event, before)
                 if isinstance(before, Many):
-                    self._interpreter.statements.bind(target, Many((same,) * len(before.items)))
+                    self._interpreter.assignments.bind(target, Many((same,) * len(before.items)))
                 elif isinstance(before, (Unknown, Known)):
-                    self._interpreter.statements.bind(target, same)
+                    self._interpreter.assignments.bind(target, same)
             return NOTHING_KNOWN
         if operation.kind == "group-construction":
             return self._new_group(node, operation)

@@ -7,9 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from ranksafe.semantics.rank_flow.comparison import Comparison, Mismatch
+from ranksafe.semantics.rank_flow.comparison.comparison import Comparison
+from ranksafe.semantics.rank_flow.comparison.differences import Mismatch
+from ranksafe.semantics.rank_flow.diagram_cells import (
+    Cell,
+    CellKind,
+    call_cell,
+    header_cell,
+    leaf_cell,
+)
 from ranksafe.semantics.rank_flow.traces import (
     Branch,
     Call,
@@ -22,16 +30,10 @@ from ranksafe.semantics.rank_flow.traces import (
     Place,
     events_in,
 )
-from ranksafe.semantics.rank_flow.values import Sameness, Thing
-from ranksafe.semantics.walking import FUNCTIONS
+from ranksafe.semantics.rank_flow.values import Sameness
 
 if TYPE_CHECKING:
     from ranksafe.semantics.module import Module
-
-CellKind = Literal[
-    "operation", "exit", "opaque", "call", "taken", "not-taken", "if", "unless", "else", "loop"
-]
-_LONGEST_TEXT = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +49,6 @@ class Traces:
     def name(self) -> str:
         """The function's name; empty for the statements outside functions."""
         return getattr(self.root, "name", "")
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """What one rank does."""
-
-    kind: CellKind
-    text: str
-    """The operation, the condition, the function called or how it leaves; as written."""
-    place: Place
-    depth: int
-    """How many undecided branches, loops and calls are around it."""
-    for_both: bool = True
-    """For an operation: whether both ranks have to take part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,33 +71,6 @@ def rows(traces: Traces) -> list[Row]:
         for cell in row.cells
     )
     return made if performs else []
-
-
-def roots_around(module: Module, line: int) -> Iterator[tuple[Thing, ast.ClassDef | None]]:
-    """The function or method around a 0-based line, then the functions inside it, inwards, each with its class; the
-    file itself where there is none."""
-    function: ast.AST | None = None
-    for unit in module.all_units():
-        for node in unit.nodes:
-            if isinstance(node, FUNCTIONS) and _spans(module, node, line):
-                function = node
-                yield (
-                    Thing("function", node=node, module=module),
-                    None if unit.owner is None else unit.owner.node,
-                )
-    if function is None:
-        yield Thing("module", node=module.tree, module=module), None
-        return
-    for inner in ast.walk(function):
-        if inner is not function and isinstance(inner, FUNCTIONS) and _spans(module, inner, line):
-            yield Thing("function", node=inner, module=module), None
-
-
-def _spans(module: Module, node: ast.FunctionDef | ast.AsyncFunctionDef, line: int) -> bool:
-    """Whether a line lies in a function; the range of a definition is that of its name."""
-    moved = module.range_of(node).start.line - (node.lineno - 1)
-    first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
-    return first - 1 + moved <= line <= (node.end_lineno or node.lineno) - 1 + moved
 
 
 class _Diagram:
@@ -147,9 +108,9 @@ class _Diagram:
         """The rows of an item that both ranks have."""
         if isinstance(one, Event) and isinstance(other, Event):
             unfit = id(one.place.node) in self._unfit
-            yield Row((_leaf(one, depth), _leaf(other, depth)), unfit)
+            yield Row((leaf_cell(one, depth), leaf_cell(other, depth)), unfit)
         elif isinstance(one, (Exit, Opaque)) and isinstance(other, (Exit, Opaque)):
-            yield Row((_leaf(one, depth), _leaf(other, depth)))
+            yield Row((leaf_cell(one, depth), leaf_cell(other, depth)))
         elif isinstance(one, Branch) and isinstance(other, Branch):
             then = list(self.level(one.then, other.then, depth + 1))
             otherwise = list(self.level(one.otherwise, other.otherwise, depth + 1))
@@ -159,7 +120,7 @@ class _Diagram:
             yield from _below(_loop(one, other, depth), inside)
         elif isinstance(one, Call) and isinstance(other, Call):
             inside = list(self.level(one.body, other.body, depth + 1, is_body=True))
-            yield from _below(_both(_call(one, depth)), inside)
+            yield from _below(_both(call_cell(one, depth)), inside)
 
     def _different(
         self,
@@ -191,14 +152,16 @@ class _Diagram:
         for item in items:
             made: list[Row] = []
             if isinstance(item, (Event, Exit, Opaque)):
-                yield _leaf(item, depth)
+                yield leaf_cell(item, depth)
             elif isinstance(item, Branch):
                 then = self._one_sided(item.then, depth + 1, side)
                 otherwise = self._one_sided(item.otherwise, depth + 1, side)
                 made = _branch(item, depth, then, otherwise, (side == 0, side == 1))
             elif isinstance(item, (Loop, Call)):
                 header = (
-                    _call(item, depth) if isinstance(item, Call) else _header("loop", item, depth)
+                    call_cell(item, depth)
+                    if isinstance(item, Call)
+                    else header_cell("loop", item, depth)
                 )
                 inside = self._one_sided(item.body, depth + 1, side)
                 made = _below(_on_side(header, side), inside)
@@ -218,28 +181,6 @@ def _keys(items: list[Item]) -> list[tuple[type, int, str]]:
     ]
 
 
-def _leaf(item: Event | Exit | Opaque, depth: int) -> Cell:
-    if isinstance(item, Event):
-        return Cell("operation", item.operation.word, item.place, depth, _is_for_both(item))
-    if isinstance(item, Exit):
-        return Cell("exit", item.kind, item.place, depth)
-    return Cell(
-        "opaque", _text(item.place, getattr(item.place.node, "func", None)), item.place, depth
-    )
-
-
-def _call(item: Call, depth: int) -> Cell:
-    return Cell(
-        "call", _text(item.place, getattr(item.place.node, "func", None)), item.place, depth
-    )
-
-
-def _header(kind: CellKind, item: Branch | Loop | Decision, depth: int) -> Cell:
-    node = item.place.node
-    shown = getattr(node, "test", getattr(node, "subject", getattr(node, "iter", None)))
-    return Cell(kind, _text(item.place, shown), item.place, depth)
-
-
 def _both(cell: Cell, *, parts: bool = False) -> Row:
     return Row((cell, cell), parts)
 
@@ -249,7 +190,9 @@ def _on_side(cell: Cell, side: int) -> Row:
 
 
 def _decision_row(one: Decision, other: Decision, depth: int) -> Row:
-    cells = [_header("taken" if item.taken else "not-taken", item, depth) for item in (one, other)]
+    cells = [
+        header_cell("taken" if item.taken else "not-taken", item, depth) for item in (one, other)
+    ]
     return Row((cells[0], cells[1]))
 
 
@@ -257,7 +200,7 @@ def _loop(one: Loop, other: Loop, depth: int) -> Row:
     """The header of a loop; ranks part in one that they may run unequally often."""
     varies = isinstance(one.count, Sameness) and one.count.varies
     uneven = (varies or one.count != other.count) and not one.joined
-    return _both(_header("loop", one, depth), parts=uneven)
+    return _both(header_cell("loop", one, depth), parts=uneven)
 
 
 def _branch(
@@ -266,7 +209,7 @@ def _branch(
     """The rows of an undecided branch; ranks part in one that each decides otherwise, where its arms differ."""
 
     def header(kind: CellKind, *, parts: bool = False) -> Row:
-        cell = _header(kind, item, depth)
+        cell = header_cell(kind, item, depth)
         return Row((cell if sides[0] else None, cell if sides[1] else None), parts)
 
     if not then and not otherwise:
@@ -286,14 +229,6 @@ def _below(header: Row, inside: list[Row]) -> list[Row]:
     return [header, *inside] if inside else []
 
 
-def _is_for_both(event: Event) -> bool:
-    """Whether ranks 0 and 1 both have to take part, as far as is known."""
-    if event.operation.kind == "point-to-point" or not event.group_known:
-        return False
-    members = None if event.group is None else event.group.detail
-    return members is None or (0 in members and 1 in members)
-
-
 def _expected(cells: list[Cell]) -> list[str]:
     """What a rank does that the other has to do, too."""
     return [
@@ -306,12 +241,3 @@ def _expected(cells: list[Cell]) -> list[str]:
 def _inside(decision: Decision, place: Place) -> bool:
     wanted = {id(place.node), *(id(call) for call, _ in place.calls)}
     return any(id(node) in wanted for node in ast.walk(decision.place.node))
-
-
-def _text(place: Place, node: ast.AST | None) -> str:
-    """A node as written, on one line and not too long."""
-    written = " ".join(place.module.text_of(place.node if node is None else node).split())
-    return written if len(written) <= _LONGEST_TEXT else written[: _LONGEST_TEXT - 1] + "…"
-
-
-__all__ = ["Cell", "Row", "Traces", "roots_around", "rows"]

@@ -28,9 +28,11 @@ class Interpreter:
     def __init__(self, world: World, functions: Functions) -> None:
         from ranksafe.semantics.rank_flow.calls import Calls
         from ranksafe.semantics.rank_flow.collective_calls import CollectiveCalls
-        from ranksafe.semantics.rank_flow.expressions import Expressions
-        from ranksafe.semantics.rank_flow.library_calls import LibraryCalls
-        from ranksafe.semantics.rank_flow.statements import Statements
+        from ranksafe.semantics.rank_flow.expressions.expressions import Expressions
+        from ranksafe.semantics.rank_flow.followed_calls import FollowedCalls
+        from ranksafe.semantics.rank_flow.library_calls.library_calls import LibraryCalls
+        from ranksafe.semantics.rank_flow.statements.assignments import Assignments
+        from ranksafe.semantics.rank_flow.statements.statements import Statements
         from ranksafe.semantics.rank_flow.wrapped_models import WrappedModels
 
         self.functions = functions
@@ -39,9 +41,11 @@ class Interpreter:
         """Bodies of the calls that are going on."""
         self.calls = Calls(self)
         self.collectives = CollectiveCalls(self)
+        self.followed = FollowedCalls(self)
         self.libraries = LibraryCalls(self)
         self.models = WrappedModels(self)
         self.expressions = Expressions(self)
+        self.assignments = Assignments(self)
         self.statements = Statements(self)
 
     # -- frames

@@ -248,3 +248,12 @@ def joined(first: Value, second: Value, condition: Value | None = None) -> Value
         sameness, origin, length=length, decides=decides, shape=both.shape, made_by=both.made_by,
         complete_on=complete_on,
     )  # fmt: skip
+
+
+def truth_of(value: Value) -> bool | None:
+    """Whether a value counts as true on this rank; None when that is not known."""
+    if isinstance(value, Known):
+        return bool(value.constant)
+    if isinstance(value, Many):
+        return bool(value.items)
+    return None

@@ -53,7 +53,7 @@ class WrappedModels:
         self._run.items.append(Event(_built_in(word, "wrap"), self._run.place(node), model=wrapped))
         if how == "fsdp" and node.args and isinstance(node.args[0], ast.Name):
             if (self._run.module.qualified_name(node.func) or "").endswith("fully_shard"):
-                self._interpreter.statements.bind(node.args[0], wrapped)
+                self._interpreter.assignments.bind(node.args[0], wrapped)
         return wrapped
 
     def prepared(self, node: ast.Call, arguments: list[Value]) -> Value:

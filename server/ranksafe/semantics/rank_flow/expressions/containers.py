@@ -1,0 +1,97 @@
+"""Containers: displays and comprehensions."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ranksafe.semantics.rank_flow.library_calls.iteration import element
+from ranksafe.semantics.rank_flow.traces import Loop, matters
+from ranksafe.semantics.rank_flow.values import (
+    Known,
+    Many,
+    Sameness,
+    Value,
+    combined,
+    length_of,
+    origin_of,
+)
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+LONGEST = 64
+"""Collections with more items are not followed item by item."""
+
+
+class Containers:
+    """Evaluates displays and comprehensions."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._run = interpreter.run
+        self._interpreter = interpreter
+
+    def display(self, node: ast.Tuple | ast.List | ast.Set) -> Value:
+        """``(a, b)``, ``[a, b]``, ``{a, b}``."""
+        items = [self._interpreter.expressions.value(item) for item in node.elts]
+        if any(isinstance(item, ast.Starred) for item in node.elts):
+            return combined(*items)
+        return Many(tuple(items))
+
+    def dictionary(self, node: ast.Dict) -> Value:
+        """``{a: b}``."""
+        values = [self._interpreter.expressions.value(item) for item in node.values]
+        keys = [
+            None if key is None else self._interpreter.expressions.value(key) for key in node.keys
+        ]
+        if values and all(isinstance(key, Known) for key in keys):
+            found = combined(*values)
+            # A loop over it gives the keys.
+            each = Many(tuple(key for key in keys if key is not None))
+            return replace(found, length=Sameness.SAME, each=element(each))
+        return combined(*values)
+
+    def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:
+        """``[f(x) for x in xs if x]``, and of sets and generators."""
+        run = self._run
+        saved = dict(run.frame.variables)
+        outer = run.items
+        sources_ = []
+        conditions = []
+        for generator in node.generators:
+            iterable = self._interpreter.expressions.value(generator.iter)
+            sources_.append(iterable)
+            self._interpreter.assignments.bind_each(generator.target, iterable)
+            conditions += [self._interpreter.expressions.value(test) for test in generator.ifs]
+        length = length_of(sources_[0])
+        known = isinstance(length, int) and not isinstance(length, Sameness)
+        if len(node.generators) == 1 and not conditions and known and length <= LONGEST:
+            items = []
+            for index in range(length):
+                self._interpreter.assignments.bind_item(
+                    node.generators[0].target, sources_[0], index
+                )
+                items.append(self._interpreter.expressions.value(node.elt))
+            run.frame.variables = saved
+            source = sources_[0]
+            return Many(tuple(items), source.origin if isinstance(source, Many) else None)
+        run.items = []
+        element = self._interpreter.expressions.value(node.elt)
+        inner, run.items = run.items, outer
+        if matters(inner):
+            count: Any = length
+            run.items.append(
+                Loop(run.place(node), count, inner, sources_[0], bool(run.inside.joined))
+            )
+        run.frame.variables = saved
+        found = combined(element, *sources_, *conditions)
+        varies = max((item.sameness for item in conditions), default=Sameness.SAME)
+        if node.generators[0].ifs and sources_[0].sameness is Sameness.DATA:
+            varies = Sameness.DATA
+        if varies.varies:
+            origin = origin_of(*conditions) or found.origin
+            return replace(found, length=varies, origin=origin)
+        if len(node.generators) == 1 and not conditions and isinstance(length, Sameness):
+            return replace(found, length=length)
+        return found

@@ -1,0 +1,167 @@
+"""Operators: computed where both sides are known."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ranksafe.semantics.rank_flow.expressions.containers import LONGEST
+from ranksafe.semantics.rank_flow.values import (
+    NOTHING_KNOWN,
+    Known,
+    Many,
+    Share,
+    Thing,
+    Value,
+    combined,
+    elementwise,
+    origin_of,
+)
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.truediv,
+    ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda left, right: left in right,
+    ast.NotIn: lambda left, right: left not in right,
+}
+
+
+class Operators:
+    """Evaluates arithmetic and comparisons."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._run = interpreter.run
+        self._interpreter = interpreter
+
+    def binary(self, node: ast.BinOp) -> Value:
+        """``a + b`` and its like."""
+        left, right = (
+            self._interpreter.expressions.value(node.left),
+            self._interpreter.expressions.value(node.right),
+        )
+        if isinstance(left, Known) and isinstance(right, Known):
+            if left.origin is not None and isinstance(node.op, (ast.Mod, ast.FloorDiv)):
+                self._run.depends_on_parity = True
+            return _computed(_BINARY.get(node.op.__class__), left, right)
+        if isinstance(node.op, ast.Mult):
+            items, times = (left, right) if isinstance(left, Many) else (right, left)
+            if (
+                isinstance(items, Many)
+                and isinstance(times, Known)
+                and isinstance(times.constant, int)
+            ):
+                if 0 <= times.constant * len(items.items) <= LONGEST:
+                    return Many(items.items * times.constant)
+        if isinstance(node.op, ast.Add) and isinstance(left, Many) and isinstance(right, Many):
+            return Many(left.items + right.items)
+        return self._shared_out(node, left, right)
+
+    def _shared_out(self, node: ast.BinOp, left: Value, right: Value) -> Value:
+        """Arithmetic with something unknown; remembers how a length is cut into parts."""
+        found = elementwise(left, right)
+        by_size = isinstance(right, Known) and right.constant == self._run.world.size
+        if by_size and isinstance(node.op, (ast.Mod, ast.FloorDiv)) and self._run.world.size > 1:
+            rounded_up = isinstance(node.op, ast.FloorDiv) and isinstance(
+                node.left, (ast.UnaryOp, ast.BinOp)
+            )
+            return replace(found, share=Share.UNEVEN if rounded_up else Share.EVEN)
+        return found
+
+    def unary(self, node: ast.UnaryOp) -> Value:
+        """``not a``, ``-a``."""
+        value = self._interpreter.expressions.value(node.operand)
+        if isinstance(value, Known):
+            if isinstance(node.op, ast.Not):
+                return Known(not value.constant, value.origin)
+            if isinstance(node.op, ast.USub) and isinstance(value.constant, (int, float)):
+                return Known(-value.constant, value.origin)
+        if isinstance(node.op, ast.Not) and isinstance(value, Many):
+            return Known(not value.items)
+        return combined(value)
+
+    def compare(self, node: ast.Compare) -> Value:
+        """``a == b``, ``a in b`` and their like."""
+        values = [
+            self._interpreter.expressions.value(node.left),
+            *(self._interpreter.expressions.value(item) for item in node.comparators),
+        ]
+        if len(values) == 2:
+            left, right = values
+            test = _COMPARE.get(node.ops[0].__class__)
+            if isinstance(left, Known):
+                plain = _plain(right)
+                if plain is not None:
+                    self._note_comparison(left, plain)
+                    return _computed(test, left, plain)
+            if isinstance(node.ops[0], (ast.Is, ast.IsNot)) and isinstance(right, Known):
+                if right.constant is None and isinstance(left, (Thing, Many)):
+                    return Known(isinstance(node.ops[0], ast.IsNot))
+            if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+                # What is there is decided by the code, not by the data.
+                return NOTHING_KNOWN
+            if isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(left, Known):
+                return NOTHING_KNOWN
+        return replace(combined(*values), decides=True)
+
+    def _note_comparison(self, left: Known, right: Known) -> None:
+        if left.origin is None and right.origin is None:
+            return
+        for side in (left, right):
+            if side.origin is None:
+                named = side.constant if isinstance(side.constant, tuple) else (side.constant,)
+                for item in named:
+                    if isinstance(item, int) and item < 16:
+                        self._run.largest_rank = max(self._run.largest_rank, item)
+
+
+def computed(operation: ast.operator, left: Known, right: Known) -> Value:
+    """The result of an operator on two constants."""
+    return _computed(_BINARY.get(operation.__class__), left, right)
+
+
+def _computed(operation: Callable[[Any, Any], Any] | None, left: Known, right: Known) -> Value:
+    if operation is None:
+        return combined(left, right)
+    a, b = left.constant, right.constant
+    if isinstance(a, (str, tuple)) and isinstance(b, int) and operation is operator.mul:
+        return combined(left, right)
+    try:
+        result = operation(a, b)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return combined(left, right)
+    if isinstance(result, int) and abs(result) > 10**12:
+        return combined(left, right)
+    return Known(result, origin_of(left, right))
+
+
+def _plain(value: Value) -> Known | None:
+    """A value as a constant: a tuple of constants is one."""
+    if isinstance(value, Known):
+        return value
+    if isinstance(value, Many) and all(isinstance(item, Known) for item in value.items):
+        constants = tuple(item.constant for item in value.items)  # type: ignore[union-attr]
+        return Known(constants, origin_of(*value.items))
+    return None

@@ -1,0 +1,101 @@
+"""Subscripts: items, slices and masks, and the shares of data that they make."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.rank_flow.values import (
+    Known,
+    Many,
+    Sameness,
+    Share,
+    Unknown,
+    Value,
+    combined,
+    length_of,
+    origin_of,
+)
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+
+class Subscripts:
+    """Evaluates subscripts."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._run = interpreter.run
+        self._interpreter = interpreter
+
+    def value(self, node: ast.Subscript) -> Value:
+        """``xs[i]``, ``xs[a:b]``."""
+        run = self._run
+        if run.module.qualified_name(node.value) == "os.environ":
+            return self._interpreter.calls.environment_variable(node.slice, node)
+        base = self._interpreter.expressions.value(node.value)
+        run.none_used(base, node.value)
+        if isinstance(node.slice, ast.Slice):
+            return self._slice(base, node.slice)
+        index = self._interpreter.expressions.value(node.slice)
+        if isinstance(base, Many) and isinstance(index, Known) and isinstance(index.constant, int):
+            if -len(base.items) <= index.constant < len(base.items):
+                item = base.items[index.constant]
+                if index.origin is not None and isinstance(item, Known):
+                    return Known(item.constant, index.origin)
+                return item
+        if isinstance(base, Unknown) and isinstance(base.each, Unknown) and base.share is not None:
+            # One of the parts of np.array_split.
+            part = base.each
+            return replace(part, origin=origin_of(index) or part.origin)
+        found = combined(base, index)
+        if index.sameness is Sameness.DATA and self._is_mask(node.slice):
+            # A mask keeps as many elements as it has ones.
+            return replace(found, shape=Sameness.DATA, origin=origin_of(index) or found.origin)
+        return found
+
+    def _slice(self, base: Value, node: ast.Slice) -> Value:
+        bounds = [
+            None if item is None else self._interpreter.expressions.value(item)
+            for item in (node.lower, node.upper, node.step)
+        ]
+        given = [item for item in bounds if item is not None]
+        if isinstance(base, Many) and all(isinstance(item, Known) for item in given):
+            constants = [None if item is None else item.constant for item in bounds]  # type: ignore[union-attr]
+            if all(item is None or isinstance(item, int) for item in constants):
+                return Many(base.items[slice(*constants)], origin_of(*given))
+        found = combined(base, *given)
+        varying = max((item.sameness for item in given), default=Sameness.SAME)
+        if not varying.varies:
+            return replace(found, length=Sameness.UNKNOWN)
+        step = bounds[2]
+        even = isinstance(base, Unknown) and base.share is Share.EVEN
+        rows = length_of(base)
+        if not isinstance(rows, Sameness) and rows % self._run.world.size == 0:
+            even = True
+        # xs[rank::world_size]: the shares differ by one wherever the length does not divide.
+        strided = isinstance(step, Known) and step.constant == self._run.world.size and not even
+        uneven = strided or found.share is Share.UNEVEN
+        shape = Sameness.RANK if uneven else Sameness.UNKNOWN
+        return replace(
+            found,
+            sameness=Sameness.DATA,
+            length=Sameness.RANK if uneven else Sameness.UNKNOWN,
+            shape=Sameness.DATA if varying is Sameness.DATA else shape,
+            origin=origin_of(*given) or found.origin,
+        )
+
+    def _is_mask(self, node: ast.expr) -> bool:
+        """Whether an index is a comparison's result."""
+        if isinstance(node, ast.UnaryOp):
+            return self._is_mask(node.operand)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+            return self._is_mask(node.left)
+        if isinstance(node, ast.Name):
+            return any(
+                self._is_mask(item)
+                for item in self._run.module.flow.assigned_values(node)
+                if not isinstance(item, ast.Name)
+            )
+        return isinstance(node, ast.Compare)

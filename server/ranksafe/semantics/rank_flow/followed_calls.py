@@ -1,0 +1,196 @@
+"""Calls that are followed: functions, methods, constructors and properties of the project."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.rank_flow import sources
+from ranksafe.semantics.rank_flow.traces import Call, Decision, Opaque, matters_to_caller
+from ranksafe.semantics.rank_flow.values import (
+    NOTHING_KNOWN,
+    Known,
+    Missing,
+    Sameness,
+    Thing,
+    Value,
+    combined,
+)
+from ranksafe.semantics.walking import FUNCTIONS
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+_DEPTH = 7
+
+
+class FollowedCalls:
+    """Evaluates calls of the project's own functions."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._run = interpreter.run
+        self._interpreter = interpreter
+
+    def function(self, node: ast.Call, receiver: Value | None) -> Thing | None:
+        """The function of the project that a call runs."""
+        run = self._run
+        function = node.func
+        if isinstance(function, ast.Name):
+            local = self._interpreter.expressions.variable(function.id)
+            if isinstance(local, Thing):
+                return local if local.kind in ("function", "object", "wrapped") else None
+            if local is not None:
+                return None
+        if isinstance(receiver, Thing) and receiver.kind in ("object", "wrapped"):
+            assert isinstance(function, ast.Attribute)
+            held = run.attribute(receiver, function.attr)
+            if isinstance(held, Thing) and held.kind in ("function", "object", "wrapped"):
+                return held
+            if receiver.kind == "object":
+                return self._interpreter.functions.method(receiver, function.attr)
+            return None
+        if isinstance(function, ast.Attribute) and receiver is not None:
+            value = self._interpreter.expressions.attribute_of(receiver, function)
+            if isinstance(value, Thing) and value.kind in ("function", "wrapped"):
+                return value
+            return None
+        return self._interpreter.functions.named(run.module, function)
+
+    def value(self, node: ast.Call, function: Thing, receiver: Value | None) -> Value:
+        """What the function returns; its collectives are written to the trace."""
+        if function.kind == "wrapped":
+            return self._interpreter.models.call(
+                node, function, self._interpreter.calls.arguments(node)
+            )
+        if function.kind == "object":
+            call = self._interpreter.functions.method(function, "__call__")
+            if call is None:
+                call = self._interpreter.functions.method(function, "forward")
+            arguments = self._interpreter.calls.arguments(node)
+            return (
+                combined(*arguments)
+                if call is None
+                else self._enter(node, call, function, arguments)
+            )
+        if function.kind == "class":
+            return self._construct(node, function)
+        owner = receiver if isinstance(receiver, Thing) and receiver.kind == "object" else None
+        if function.detail is not None and isinstance(function.detail, Thing):
+            owner = function.detail
+        return self._enter(node, function, owner, None)
+
+    def _construct(self, node: ast.Call, cls: Thing) -> Value:
+        run = self._run
+        made = Thing("object", type=cls.type, node=cls.node, module=cls.module)
+        run.set_attribute(made, "__made__", Known(True))
+        initialise = self._interpreter.functions.method(made, "__init__")
+        functions = self._interpreter.functions
+        if initialise is not None and (
+            functions.concerns(initialise) or functions.is_small(initialise)
+        ):
+            self._enter(node, initialise, made, None)
+        else:
+            self._interpreter.calls.arguments(node)
+        return made
+
+    def _enter(
+        self, node: ast.Call, function: Thing, receiver: Thing | None, values: list[Value] | None
+    ) -> Value:
+        run = self._run
+        body = function.node
+        assert body is not None
+        assert function.module is not None
+        depth = len(run.frame.calls)
+        call_values = values if values is not None else self._looked_at(node)
+        recursive = any(item is body for item in self._interpreter.running)
+        if (
+            depth >= _DEPTH
+            or recursive
+            or not self._worth_following(function, receiver, call_values)
+        ):
+            arguments = self._interpreter.calls.arguments(node) if values is None else values
+            if (depth >= _DEPTH or recursive) and self._interpreter.functions.performs(function):
+                run.items.append(Opaque(run.place(node)))
+            return self._not_followed(arguments)
+        if isinstance(body, FUNCTIONS) and self.skips(node, body):
+            self._interpreter.calls.arguments(node)
+            return Known(None)
+        outer = run.items
+        run.items = []
+        frame = self._interpreter.frame_for(function, receiver, node, values)
+        result = self._interpreter.run_frame(frame, body)
+        items, run.items = run.items, outer
+        if matters_to_caller(items):
+            run.items.append(Call(run.place(node), items))
+        return result
+
+    def _looked_at(self, node: ast.Call) -> list[Value]:
+        """The values of a call's arguments, without what evaluating them does."""
+        outer, notes = self._run.items, self._run.notes
+        self._run.items, self._run.notes = [], []
+        values = self._interpreter.calls.arguments(node)
+        self._run.items, self._run.notes = outer, notes
+        return values
+
+    def _worth_following(
+        self, function: Thing, receiver: Thing | None, values: list[Value]
+    ) -> bool:
+        """Whether a call can matter: by what the function does, or because a small one gets what differs per rank."""
+        functions = self._interpreter.functions
+        if functions.worth_following(function):
+            return True
+        tells = any(
+            value.sameness.varies
+            or (isinstance(value, Thing) and value.kind in ("wrapped", "loader"))
+            for value in values
+        )
+        held = {} if receiver is None else self._run.heap.get(receiver, {})
+        tells = tells or any(isinstance(value, Missing) for value in held.values())
+        return tells and functions.is_small(function)
+
+    def skips(self, node: ast.AST, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        """Whether ``@rank_zero_only`` and its like make this rank return at once; ``node``: the call."""
+        for decorator in function.decorator_list:
+            target = decorator.func if isinstance(decorator, ast.Call) else decorator
+            word = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+            if word in sources.GUARDING_DECORATORS:
+                run = self._run
+                taken = run.world.rank == 0
+                origin = run.origin(decorator, Sameness.RANK, f"@{word}")
+                run.items.append(Decision(run.place(node), taken, Known(taken, origin)))
+                return not taken
+        return False
+
+    def _not_followed(self, arguments: list[Value]) -> Value:
+        """A function that neither performs collectives nor looks at the rank: its result is made of its arguments."""
+        found = combined(*arguments)
+        if found.sameness is Sameness.SAME:
+            return replace(NOTHING_KNOWN, made_by=found.made_by)
+        return replace(found, length=Sameness.UNKNOWN, shape=Sameness.UNKNOWN)
+
+    def property_value(self, base: Thing, node: ast.Attribute) -> Value | None:
+        """``self.is_main`` where it is a property; what is known of accelerate's objects."""
+        run = self._run
+        if base.kind == "object":
+            method = self._interpreter.functions.method(base, node.attr)
+            if method is None:
+                return self._interpreter.functions.class_attribute(base, node.attr)
+            body = method.node
+            if isinstance(body, FUNCTIONS) and any(
+                getattr(item, "id", getattr(item, "attr", "")) in ("property", "cached_property")
+                for item in body.decorator_list
+            ):
+                if not self._interpreter.functions.concerns(method):
+                    return NOTHING_KNOWN
+                if len(run.frame.calls) >= _DEPTH:
+                    return NOTHING_KNOWN
+                frame = self._interpreter.frame_for(method, base, node, [])
+                outer, run.items = run.items, []
+                result = self._interpreter.run_frame(frame, body)
+                run.items = outer
+                return result
+            return Thing("function", node=body, module=method.module, detail=base)
+        if base.kind == "wrapped" and node.attr != "module":
+            return None
+        return None

@@ -1,0 +1,95 @@
+"""Python's own functions of numbers, texts and lengths."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.rank_flow.values import (
+    NOTHING_KNOWN,
+    Known,
+    Many,
+    Sameness,
+    Unknown,
+    Value,
+    combined,
+    length_of,
+    origin_of,
+)
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+_USES_VALUE = frozenset(
+    {
+        "builtins.len",
+        "builtins.list",
+        "builtins.sorted",
+        "builtins.sum",
+        "builtins.enumerate",
+        "builtins.iter",
+    }
+    | {
+        "builtins.max",
+        "builtins.min",
+        "builtins.int",
+        "builtins.float",
+        "builtins.dict",
+        "builtins.set",
+    }
+    | {"os.path.join", "builtins.open"}
+)
+
+
+def of_builtin(
+    interpreter: Interpreter, node: ast.Call, name: str, arguments: list[Value]
+) -> Value | None:
+    """What such a call returns; None for other calls."""
+    run = interpreter.run
+    last = name.rpartition(".")[2]
+    if name in _USES_VALUE:
+        for value, expression in zip(arguments, node.args, strict=False):
+            run.none_used(value, expression)
+    if name == "builtins.len" and arguments:
+        return _length(arguments[0])
+    if name in ("builtins.int", "builtins.str", "builtins.bool", "builtins.float") and arguments:
+        return _converted(last, arguments[0])
+    if last in ("ModuleList", "Sequential") and len(arguments) == 1:
+        return arguments[0]
+    if name in ("builtins.max", "builtins.min") and len(arguments) > 1:
+        numbers = [item.constant for item in arguments if isinstance(item, Known)]
+        if len(numbers) == len(arguments) and all(
+            isinstance(item, (int, float)) for item in numbers
+        ):
+            chosen = max(numbers) if last == "max" else min(numbers)
+            return Known(chosen, origin_of(*arguments))
+    if name in ("builtins.max", "builtins.min", "builtins.abs", "builtins.divmod"):
+        return combined(*arguments)
+    if name in (
+        "builtins.print",
+        "builtins.isinstance",
+        "builtins.hasattr",
+        "builtins.getattr",
+    ):
+        if last == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
+            by_word = interpreter.expressions.by_word(str(node.args[1].value), node)
+            return by_word if by_word is not None else NOTHING_KNOWN
+        return NOTHING_KNOWN
+    return None
+
+
+def _length(value: Value) -> Value:
+    length = length_of(value)
+    if isinstance(length, Sameness):
+        return Unknown(length, origin_of(value) if length.varies else None)
+    return Known(length, value.origin if isinstance(value, Many) else None)
+
+
+def _converted(kind: str, value: Value) -> Value:
+    if isinstance(value, Known):
+        try:
+            made = {"int": int, "str": str, "bool": bool, "float": float}[kind](value.constant)
+        except (TypeError, ValueError):
+            return combined(value)
+        return Known(made, value.origin)
+    return combined(value)

@@ -1,0 +1,123 @@
+"""Calls that are not followed: asks what knows the function, and combines the arguments where nothing does."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.rank_flow.library_calls.builtin_functions import of_builtin
+from ranksafe.semantics.rank_flow.library_calls.data import of_data
+from ranksafe.semantics.rank_flow.library_calls.iteration import of_iteration
+from ranksafe.semantics.rank_flow.library_calls.methods import LOSSES, TESTS, Methods
+from ranksafe.semantics.rank_flow.library_calls.tensors import of_tensors
+from ranksafe.semantics.rank_flow.traces import Event, Opaque
+from ranksafe.semantics.rank_flow.values import (
+    NOTHING_KNOWN,
+    Known,
+    Sameness,
+    Thing,
+    Unknown,
+    Value,
+    combined,
+    made_by,
+)
+from ranksafe.semantics.rank_flow.wrapped_models import BACKWARD
+from ranksafe.semantics.units import callee_name
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+_STATES = frozenset(
+    {
+        "accelerate.Accelerator",
+        "accelerate.PartialState",
+        "accelerate.state.PartialState",
+        "accelerate.state.AcceleratorState",
+    }
+)
+_VALUE_FUNCTIONS = ("torch.", "math.", "numpy.", "builtins.")
+
+
+class LibraryCalls:
+    """Evaluates calls that are not followed."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._run = interpreter.run
+        self._interpreter = interpreter
+        self._methods = Methods(interpreter)
+
+    def value(self, node: ast.Call, name: str | None, receiver: Value | None) -> Value:
+        """What the call returns."""
+        run = self._run
+        arguments = self._interpreter.calls.arguments(node)
+        word = callee_name(node) or ""
+        if name is not None:
+            made = self._library_object(node, name, arguments)
+            if made is not None:
+                return made
+        if word == "backward" and receiver is not None:
+            model = made_by(receiver)
+            if model is not None and not run.inside.no_sync and not run.inside.no_grad:
+                run.items.append(Event(BACKWARD, run.place(node), model=model))
+            return Known(None)
+        if any(self._may_be_called_back(value) for value in arguments):
+            run.items.append(Opaque(run.place(node)))
+        if receiver is not None:
+            return self._methods.value(node, word, receiver, arguments)
+        if isinstance(node.func, ast.Name):
+            callee = self._interpreter.expressions.variable(node.func.id)
+            if callee is None:
+                by_word = self._interpreter.expressions.by_word(node.func.id, node)
+                if by_word is not None and not (name or "").startswith(("torch.", "builtins.")):
+                    return by_word
+            if node.func.id in LOSSES:
+                return _by_rows(arguments)
+        if name is not None and name.startswith(_VALUE_FUNCTIONS):
+            if word in TESTS or word == "bool":
+                return replace(combined(*arguments), decides=True)
+            return combined(*arguments)
+        found = combined(*arguments)
+        return replace(NOTHING_KNOWN, made_by=found.made_by)
+
+    def _may_be_called_back(self, value: Value) -> bool:
+        """Whether an argument is a function with collectives, which the library may call any number of times."""
+        if not isinstance(value, Thing) or value.kind != "function":
+            return False
+        return self._interpreter.functions.performs(value)
+
+    def _library_object(self, node: ast.Call, name: str, arguments: list[Value]) -> Value | None:
+        run = self._run
+        if name in _STATES:
+            detail = _accelerator_detail(node)
+            return Thing(
+                "accelerator", type="accelerate.Accelerator", node=node, module=run.module,
+                detail=detail,
+            )  # fmt: skip
+        made = of_data(run, node, name, arguments)
+        if made is None:
+            made = of_iteration(run, name, arguments)
+        if made is None:
+            made = of_builtin(self._interpreter, node, name, arguments)
+        if made is None:
+            made = of_tensors(run, node, name, arguments)
+        return made
+
+
+def _by_rows(arguments: list[Value]) -> Unknown:
+    """What a model makes of a batch: as many rows as the batch has."""
+    found = combined(*arguments)
+    shapes = [item.shape for item in arguments if isinstance(item, Unknown)]
+    varying = [item for item in shapes if isinstance(item, Sameness) and item.varies]
+    return replace(found, shape=varying[0]) if varying else found
+
+
+def _accelerator_detail(node: ast.Call) -> str | None:
+    """What an Accelerator's arguments say of sharding and of uneven batches."""
+    if any(item.arg in ("fsdp_plugin", "deepspeed_plugin") for item in node.keywords):
+        return "sharded"
+    for item in ast.walk(node):
+        if isinstance(item, ast.keyword) and item.arg == "even_batches":
+            if isinstance(item.value, ast.Constant) and item.value.value is False:
+                return "uneven"
+    return None

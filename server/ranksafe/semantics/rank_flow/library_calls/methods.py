@@ -1,0 +1,163 @@
+"""Methods of values that are not followed: of models, lists, tensors, texts."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.rank_flow.traces import Event
+from ranksafe.semantics.rank_flow.values import (
+    NOTHING_KNOWN,
+    Known,
+    Many,
+    Sameness,
+    Thing,
+    Unknown,
+    Value,
+    combined,
+    elementwise,
+)
+from ranksafe.semantics.rank_flow.wrapped_models import STATE
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+_SAME_MODEL = frozenset(
+    {"to", "cuda", "cpu", "half", "float", "bfloat16", "double", "train", "eval", "requires_grad_"}
+)
+_KEEPS_SHAPE = _SAME_MODEL | frozenset(
+    {
+        "clone",
+        "detach",
+        "contiguous",
+        "long",
+        "int",
+        "bool",
+        "abs",
+        "exp",
+        "log",
+        "sigmoid",
+        "softmax",
+    }
+)
+_KEEPS_FIRST = frozenset(
+    {
+        "argmax",
+        "flatten",
+        "reshape",
+        "view",
+        "squeeze",
+        "unsqueeze",
+        "softmax",
+        "topk",
+        "max",
+        "sum",
+        "mean",
+    }
+)
+"""With a dimension given, these keep the number of rows."""
+TESTS = frozenset(
+    {"item", "any", "all", "isnan", "isinf", "isfinite", "equal", "allclose", "isclose", "tolist"}
+)
+LOSSES = frozenset(
+    {
+        "criterion", "loss_fn", "loss_function", "loss_func", "criteria", "model", "net", "network",
+        "ddp_model", "compute_loss", "module", "encoder", "policy",
+    }
+)  # fmt: skip
+
+
+class Methods:
+    """Evaluates calls of methods."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._run = interpreter.run
+        self._interpreter = interpreter
+
+    def value(self, node: ast.Call, word: str, receiver: Value, arguments: list[Value]) -> Value:
+        """What the method returns; ``word`` is its name."""
+        run = self._run
+        if isinstance(receiver, Thing):
+            if word == "unwrap_model" and arguments:
+                model = arguments[0]
+                inner = run.attribute(model, "module") if isinstance(model, Thing) else None
+                return model if inner is None else inner
+            if receiver.kind == "object":
+                # An attribute that was not followed, a layer most likely, is called.
+                return combined(*arguments)
+            if receiver.kind == "work" and word in ("wait", "synchronize"):
+                run.waited.add(receiver)
+                return NOTHING_KNOWN
+            if word in _SAME_MODEL:
+                return receiver
+            if word == "generate" and receiver.detail != "fsdp":
+                found = combined(*arguments)
+                return replace(found, shape=found.sameness) if found.sameness.varies else found
+            if receiver.kind == "wrapped" and word in ("forward", "__call__"):
+                return self._interpreter.models.call(node, receiver, arguments)
+            if receiver.kind == "wrapped" and receiver.detail == "fsdp":
+                if word in ("state_dict", "generate", "clip_grad_norm_", "load_state_dict"):
+                    run.items.append(Event(STATE, run.place(node), model=receiver))
+                    return Thing("value", node=node, module=run.module)
+            return NOTHING_KNOWN
+        if isinstance(receiver, Many):
+            if word in ("append", "extend") and isinstance(node.func, ast.Attribute):
+                if arguments and isinstance(node.func.value, ast.Name):
+                    added = receiver.items + tuple(arguments[:1])
+                    if len(added) <= 64 and word == "append" and not run.frame.loops:
+                        self._interpreter.assignments.bind(node.func.value, Many(added))
+                    else:
+                        self._interpreter.assignments.bind(
+                            node.func.value, combined(*receiver.items, *arguments)
+                        )
+                return Known(None)
+            if word == "copy":
+                return receiver
+            if word == "index" and arguments and isinstance(arguments[0], Known):
+                for index, item in enumerate(receiver.items):
+                    if isinstance(item, Known) and item.constant == arguments[0].constant:
+                        return Known(index, arguments[0].origin)
+            return combined(receiver, *arguments)
+        if isinstance(receiver, Unknown):
+            if word in ("append", "extend", "add", "update") and isinstance(
+                node.func, ast.Attribute
+            ):
+                if isinstance(node.func.value, ast.Name) and arguments:
+                    self._interpreter.assignments.bind(
+                        node.func.value, combined(receiver, *arguments)
+                    )
+                return Known(None)
+            by_word = self._interpreter.expressions.by_word(word, node)
+            if by_word is not None:
+                return by_word
+            if receiver.sameness is Sameness.UNKNOWN or (
+                receiver.sameness is Sameness.SAME and not receiver.made_by
+            ):
+                if receiver.sameness is Sameness.SAME:
+                    return combined(receiver, *arguments)
+                found = combined(*arguments)
+                if word in LOSSES:
+                    return found
+                return replace(NOTHING_KNOWN, made_by=receiver.made_by or found.made_by)
+            if word in _KEEPS_SHAPE:
+                return elementwise(receiver)
+            if word in _KEEPS_FIRST and arguments and isinstance(receiver.shape, Sameness):
+                return elementwise(receiver)
+            if word == "generate":
+                found = combined(receiver, *arguments)
+                return replace(found, shape=found.sameness) if found.sameness.varies else found
+            if word in TESTS:
+                return replace(combined(receiver, *arguments), decides=True)
+            if word in ("size", "dim", "numel", "keys", "items"):
+                return NOTHING_KNOWN
+            return combined(receiver, *arguments)
+        if isinstance(receiver, Known):
+            return _of_text(receiver, word, arguments)
+        return NOTHING_KNOWN
+
+
+def _of_text(receiver: Known, word: str, arguments: list[Value]) -> Value:
+    if isinstance(receiver.constant, str) and word in ("lower", "upper", "strip") and not arguments:
+        return Known(getattr(receiver.constant, word)(), receiver.origin)
+    return combined(receiver, *arguments)

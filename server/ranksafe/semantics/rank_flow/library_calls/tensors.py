@@ -1,0 +1,102 @@
+"""Random numbers, clocks, and tensors that are made: which ranks have the same ones, of what shape."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.rank_flow.values import (
+    SAME,
+    Known,
+    Many,
+    Sameness,
+    Unknown,
+    Value,
+    combined,
+    origin_of,
+)
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.run import Run
+
+_CLOCKS = frozenset(
+    {
+        "time.time",
+        "time.monotonic",
+        "time.perf_counter",
+        "datetime.datetime.now",
+        "time.process_time",
+    }
+)
+_RANDOM = ("random.", "numpy.random.")
+_TORCH_RANDOM = frozenset(
+    {
+        "torch.rand",
+        "torch.randn",
+        "torch.randint",
+        "torch.randperm",
+        "torch.bernoulli",
+        "torch.normal",
+    }
+)
+
+
+def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value | None:
+    """What such a call returns; None for other calls."""
+    last = name.rpartition(".")[2]
+    if name in ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all"):
+        run.seeded_by_rank = any(item.sameness.varies for item in arguments)
+        return SAME
+    if name in _CLOCKS or (name.startswith(_RANDOM) and last not in ("seed", "default_rng")):
+        return Unknown(Sameness.DATA, run.origin(node, Sameness.DATA))
+    if name in _TORCH_RANDOM:
+        shaped = last in ("rand", "randn", "bernoulli_")
+        given: list[Value] = arguments[: len(node.args)] if shaped else []
+        if last == "randint":
+            positional = arguments[: len(node.args)]
+            given += [item for item in positional if isinstance(item, Many)][:1]
+        shape = _shape_from(given) if given else Sameness.UNKNOWN
+        dtype = _dtype_of(node, "int64" if last in ("randint", "randperm") else "float32")
+        if run.seeded_by_rank:
+            origin = run.origin(node, Sameness.DATA)
+            return Unknown(Sameness.DATA, origin, shape=shape, dtype=dtype)
+        return Unknown(Sameness.UNKNOWN, shape=shape, dtype=dtype)
+    if name in ("torch.zeros", "torch.ones", "torch.empty", "torch.full"):
+        return Unknown(
+            max((item.sameness for item in arguments), default=Sameness.SAME),
+            origin_of(*arguments),
+            shape=_shape_from(arguments[: 1 if last == "full" else len(node.args)]),
+            dtype="" if last == "full" else _dtype_of(node, "float32"),
+        )
+    if name in ("torch.tensor", "torch.as_tensor") and arguments:
+        first = arguments[0]
+        found = combined(*arguments)
+        size: Sameness | tuple[int, ...] = Sameness.UNKNOWN
+        if isinstance(first, Many):
+            size = (len(first.items),)
+        elif isinstance(first, Known):
+            size = ()
+        return replace(found, shape=size)
+    if name in ("torch.nonzero", "torch.masked_select") and arguments:
+        found = combined(*arguments)
+        return replace(found, shape=found.sameness)
+    return None
+
+
+def _dtype_of(node: ast.Call, default: str) -> str:
+    """The element type a creation asks for; empty when it is not written as ``torch.name``."""
+    for keyword in node.keywords:
+        if keyword.arg == "dtype":
+            return keyword.value.attr if isinstance(keyword.value, ast.Attribute) else ""
+    return default
+
+
+def _shape_from(arguments: list[Value]) -> Sameness | tuple[int, ...]:
+    sizes = list(arguments)
+    if len(sizes) == 1 and isinstance(sizes[0], Many):
+        sizes = list(sizes[0].items)
+    if sizes and all(isinstance(item, Known) and isinstance(item.constant, int) for item in sizes):
+        return tuple(item.constant for item in sizes if isinstance(item, Known))
+    worst = max((item.sameness for item in sizes), default=Sameness.UNKNOWN)
+    return worst if worst.varies else Sameness.UNKNOWN

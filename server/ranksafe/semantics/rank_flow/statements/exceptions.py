@@ -1,0 +1,110 @@
+"""Exceptions: handlers, which one rank may run alone."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING, Any
+
+from ranksafe.semantics.rank_flow.statements.paths import exits_in, joined_states
+from ranksafe.semantics.rank_flow.traces import Decision, Exit, events_in
+from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+_UNIFORM_EXCEPTIONS = frozenset(
+    {
+        "ImportError", "ModuleNotFoundError", "AttributeError", "NotImplementedError", "NameError",
+        "TypeError", "KeyboardInterrupt", "SystemExit", "GeneratorExit",
+    }
+)  # fmt: skip
+_READING = frozenset(
+    {"OSError", "IOError", "FileNotFoundError", "PermissionError", "Exception", "BaseException"}
+    | {"JSONDecodeError", "ValueError", "KeyError", "RuntimeError"}
+)
+
+
+class Exceptions:
+    """Runs ``try``; notes handlers that part the ranks. Says whether the code after it is reached."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._run = interpreter.run
+        self._interpreter = interpreter
+
+    def run(self, node: ast.Try) -> bool:
+        """``try``: the body, then every handler as if an exception came before the body did anything."""
+        run = self._run
+        start = run.snapshot()
+        outer = run.items
+        run.items = []
+        reached = self._interpreter.statements.block(node.body)
+        if reached:
+            reached = self._interpreter.statements.block(node.orelse)
+        body, run.items = run.items, outer
+        outer.extend(body)
+        end = run.snapshot()
+        for handler in node.handlers:
+            run.restore(start)
+            run.items = []
+            run.inside.handler += 1
+            handled = self._interpreter.statements.block(handler.body)
+            run.inside.handler -= 1
+            inside, run.items = run.items, outer
+            if not self._uniform(handler):
+                self._judge_handler(handler, inside, body, handled)
+                if handled:
+                    end = joined_states(end, run.snapshot(), NOTHING_KNOWN)
+            elif not reached and handled:
+                reached = True
+        run.restore(end)
+        return self._interpreter.statements.block(node.finalbody) and reached
+
+    def _judge_handler(
+        self, handler: ast.ExceptHandler, inside: list[Any], body: list[Any], handled: bool
+    ) -> None:
+        events = list(events_in(inside, certain=True))
+        if events:
+            self._run.note("handler", events[0].place.node, branch=handler, event=events[0])
+            return
+        skipped = list(events_in(body, certain=True))
+        parts = any(isinstance(item, Decision) for item in body)
+        goes_on = handled or any(
+            isinstance(item, Exit) and item.kind == "continue" for item in exits_in(inside)
+        )
+        inside_loop = bool(self._run.frame.loops)
+        if (
+            skipped
+            and goes_on
+            and (
+                (inside_loop and self._catches_step_failures(handler))
+                or (parts and self._catches_reading(handler))
+            )
+        ):
+            self._run.note("swallowed", handler, branch=handler, event=skipped[-1])
+
+    def _uniform(self, handler: ast.ExceptHandler) -> bool:
+        """Whether the handler is for what happens on all ranks alike: a version without a function, an interrupt."""
+        names = _exception_names(handler)
+        return bool(names) and names <= _UNIFORM_EXCEPTIONS
+
+    def _catches_step_failures(self, handler: ast.ExceptHandler) -> bool:
+        names = _exception_names(handler)
+        return not names or not names.isdisjoint(
+            {"Exception", "BaseException", "RuntimeError", "OutOfMemoryError", "ValueError"}
+        )
+
+    def _catches_reading(self, handler: ast.ExceptHandler) -> bool:
+        """Whether the handler is for what one rank alone may meet when it alone reads something."""
+        names = _exception_names(handler)
+        return not names or not names.isdisjoint(_READING)
+
+
+def _exception_names(handler: ast.ExceptHandler) -> set[str]:
+    if handler.type is None:
+        return set()
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return {
+        item.attr if isinstance(item, ast.Attribute) else item.id
+        for item in types
+        if isinstance(item, (ast.Attribute, ast.Name))
+    }

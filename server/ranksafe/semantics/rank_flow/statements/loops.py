@@ -1,0 +1,141 @@
+"""Loops: run until what is known at their start no longer changes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ranksafe.semantics.rank_flow.statements.paths import exits_in, joined_states, same_knowledge
+from ranksafe.semantics.rank_flow.traces import Exit, Loop, matters
+from ranksafe.semantics.rank_flow.values import (
+    SAME,
+    Known,
+    Many,
+    Sameness,
+    Value,
+    length_of,
+    origin_of,
+    truth_of,
+)
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+_UNROLLED = 4
+
+
+class Loops:
+    """Runs ``for`` and ``while``; says whether the code after them is reached."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._run = interpreter.run
+        self._interpreter = interpreter
+
+    def run_for(self, node: ast.For) -> bool:
+        """``for``: a short one of known length step by step, others as a loop."""
+        iterable = self._interpreter.expressions.value(node.iter)
+        count = length_of(iterable)
+        self._run.none_used(iterable, node.iter)
+        depends = origin_of(iterable) is not None and not isinstance(count, Sameness)
+        if not depends and not isinstance(count, Sameness) and count <= _UNROLLED:
+            if isinstance(iterable, (Many, Known)) and not _has_loop_exit(node.body):
+                return self._unrolled(node, iterable, count)
+        return self._loop(
+            node,
+            iterable,
+            count,
+            lambda: self._interpreter.assignments.bind_each(node.target, iterable),
+        )
+
+    def _unrolled(self, node: ast.For, iterable: Value, count: int) -> bool:
+        run = self._run
+        outer = run.items
+        for index in range(count):
+            run.items = []
+            self._interpreter.assignments.bind_item(node.target, iterable, index)
+            reached = self._interpreter.statements.block(node.body)
+            step, run.items = run.items, outer
+            if not matters(step):
+                continue
+            outer.append(Loop(run.place(node), 1, step, iterable, bool(run.inside.joined)))
+            if not reached:
+                return False
+        return self._interpreter.statements.block(node.orelse)
+
+    def run_while(self, node: ast.While) -> bool:
+        """``while``."""
+        return self._loop(node, None, Sameness.UNKNOWN, lambda: None)
+
+    def _loop(
+        self,
+        node: ast.For | ast.While,
+        iterable: Value | None,
+        count: Any,
+        bind: Callable[[], None],
+    ) -> bool:
+        """Run the body until what is known at its start no longer changes, and once more for the trace."""
+        run = self._run
+        outer = run.items
+        notes = list(run.notes)
+        run.frame.loops += 1
+        around, run.frame.left = run.frame.left, []
+        for _ in range(1 if run.inside.settling else 3):
+            start = run.snapshot()
+            run.items = []
+            if isinstance(node, ast.While):
+                self._interpreter.expressions.value(node.test)
+            bind()
+            run.inside.settling += 1
+            self._interpreter.statements.block(node.body)
+            run.inside.settling -= 1
+            run.notes = list(notes)
+            merged = joined_states(start, run.snapshot(), SAME)
+            for _, state in run.frame.left:
+                merged = joined_states(merged, state, SAME)
+            run.frame.left = []
+            run.restore(merged)
+            if same_knowledge(start, run.snapshot()):
+                break
+        if run.inside.settling:
+            run.items = outer
+            run.frame.loops -= 1
+            run.frame.left = around
+            return True
+        start = run.snapshot()
+        run.items = []
+        test: Value | None = None
+        if isinstance(node, ast.While):
+            test = self._interpreter.expressions.value(node.test)
+            truth = truth_of(test)
+            count = Sameness.SAME if truth is not None else test.sameness
+        bind()
+        reached = self._interpreter.statements.block(node.body)
+        body, run.items = run.items, outer
+        run.frame.loops -= 1
+        exits, run.frame.left = run.frame.left, around
+        source = iterable if iterable is not None else test
+        if matters(body):
+            outer.append(Loop(run.place(node), count, body, source, bool(run.inside.joined)))
+        if reached:
+            run.restore(joined_states(start, run.snapshot(), SAME))
+        else:
+            run.restore(start)
+        for _, state in exits:
+            run.restore(joined_states(run.snapshot(), state, SAME))
+        if isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and node.test.value:
+            if not any(isinstance(item, Exit) and item.kind == "break" for item in exits_in(body)):
+                return False
+        return (
+            self._interpreter.statements.block(node.orelse) if not _has_break(node.body) else True
+        )
+
+
+def _has_loop_exit(body: list[ast.stmt]) -> bool:
+    return any(
+        isinstance(node, (ast.Break, ast.Continue)) for item in body for node in ast.walk(item)
+    )
+
+
+def _has_break(body: list[ast.stmt]) -> bool:
+    return any(isinstance(node, ast.Break) for item in body for node in ast.walk(item))

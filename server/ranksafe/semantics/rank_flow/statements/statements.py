@@ -1,0 +1,101 @@
+"""Finds what runs a statement; runs expressions, definitions and what leaves a function or loop."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ranksafe.semantics.rank_flow.statements.branches import Branches
+from ranksafe.semantics.rank_flow.statements.contexts import Contexts
+from ranksafe.semantics.rank_flow.statements.exceptions import Exceptions
+from ranksafe.semantics.rank_flow.statements.loops import Loops
+from ranksafe.semantics.rank_flow.traces import Exit
+from ranksafe.semantics.rank_flow.values import Known, Thing, combined
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+
+class Statements:
+    """Runs statements; says whether the code after them is reached."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._run = interpreter.run
+        self._interpreter = interpreter
+        assignments = interpreter.assignments
+        branches = Branches(interpreter)
+        loops = Loops(interpreter)
+        exceptions = Exceptions(interpreter)
+        contexts = Contexts(interpreter)
+        self._of: dict[type[ast.AST], Callable[[Any], bool]] = {
+            ast.Expr: self._expression,
+            ast.Assign: assignments.assign,
+            ast.AnnAssign: assignments.annotated,
+            ast.AugAssign: assignments.augmented,
+            ast.If: branches.run,
+            ast.For: loops.run_for,
+            ast.AsyncFor: loops.run_for,
+            ast.While: loops.run_while,
+            ast.Try: exceptions.run,
+            ast.With: contexts.run,
+            ast.AsyncWith: contexts.run,
+            ast.Return: self._return,
+            ast.Raise: self._raise,
+            ast.Break: lambda node: self._leave("break", node),
+            ast.Continue: lambda node: self._leave("continue", node),
+            ast.FunctionDef: self._define,
+            ast.AsyncFunctionDef: self._define,
+            ast.Assert: self._assert,
+            ast.Match: branches.run_match,
+        }
+        if hasattr(ast, "TryStar"):
+            self._of[ast.TryStar] = exceptions.run
+
+    def block(self, statements: list[ast.stmt]) -> bool:
+        """Run statements in order; whether the end is reached."""
+        return all(self.statement(statement) for statement in statements)
+
+    def statement(self, node: ast.stmt) -> bool:
+        """Run one statement."""
+        self._run.step()
+        execute = self._of.get(node.__class__)
+        return True if execute is None else execute(node)
+
+    def _expression(self, node: ast.Expr) -> bool:
+        self._interpreter.expressions.value(node.value)
+        if isinstance(node.value, ast.Call) and self._interpreter.calls.leaves_process(node.value):
+            return self._leave("exit", node)
+        return True
+
+    def _leave(self, kind: Any, node: ast.AST) -> bool:
+        if kind in ("break", "continue"):
+            self._run.frame.left.append((kind, self._run.snapshot()))
+        self._run.items.append(Exit(kind, self._run.place(node)))
+        return False
+
+    def _return(self, node: ast.Return) -> bool:
+        value = (
+            Known(None) if node.value is None else self._interpreter.expressions.value(node.value)
+        )
+        if isinstance(value, Known) and value.constant is None and value.instead_of is None:
+            value = Known(None, value.origin, instead_of=self._run.frame.value_elsewhere)
+        condition = self._run.frame.condition
+        if condition is not None and condition.sameness > value.sameness:
+            value = combined(value, condition)
+        self._run.frame.returns.append(value)
+        return self._leave("return", node)
+
+    def _raise(self, node: ast.Raise) -> bool:
+        return self._leave("raise", node)
+
+    def _assert(self, node: ast.Assert) -> bool:
+        self._interpreter.expressions.value(node.test)
+        return True
+
+    def _define(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        run = self._run
+        run.frame.variables[node.name] = Thing(
+            "function", node=node, module=run.module, detail=run.frame
+        )
+        return True
