@@ -34,6 +34,7 @@ def keys_of(units: list[Unit]) -> set[ReadKey]:
                 keys.add(("exits",))
         else:
             keys |= {("member", owner.identity, name) for name in unit.bound_names}
+            keys |= {("method", name) for name in unit.bound_names}
             keys |= {("class", owner.identity), ("unit", owner.identity)}
             for name, nodes in unit.attributes.items():
                 keys |= {

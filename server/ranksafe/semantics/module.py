@@ -284,6 +284,17 @@ class Module(UnitStore):
         """All functions defined in the class body."""
         return [item for item in self._body_of(cls) if isinstance(item, FUNCTIONS)]
 
+    def methods_named(self, name: str) -> list[Function]:
+        """Methods of this name of the file's top-level classes."""
+        self._note("method", name)
+        return [
+            node
+            for unit in self.all_units()
+            if unit.owner is not None
+            for node in unit.nodes
+            if isinstance(node, FUNCTIONS) and node.name == name
+        ]
+
     def methods_reached_from(self, cls: ast.ClassDef, start: str) -> list[Function]:
         """``start`` and the methods and properties of the same class that it calls or reads through ``self``,
         directly or through each other."""

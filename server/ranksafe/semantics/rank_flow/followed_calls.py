@@ -17,6 +17,7 @@ from ranksafe.semantics.rank_flow.values import (
     Value,
     combined,
 )
+from ranksafe.semantics.rank_flow.wrapped_models import SHARDED
 from ranksafe.semantics.walking import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -47,8 +48,12 @@ class FollowedCalls:
             held = run.attribute(receiver, function.attr)
             if isinstance(held, Thing) and held.kind in ("function", "object", "wrapped"):
                 return held
-            if receiver.kind == "object":
-                return self._interpreter.functions.method(receiver, function.attr)
+            owner = run.attribute(receiver, "module") if receiver.kind == "wrapped" else receiver
+            if isinstance(owner, Thing) and owner.kind == "object":
+                if owner is receiver:
+                    return self._interpreter.functions.method(receiver, function.attr)
+                if run.attribute(owner, SHARDED) is not None and function.attr != "forward":
+                    return self._method_of(owner, function.attr)
             return None
         if isinstance(function, ast.Attribute) and receiver is not None:
             value = self._interpreter.expressions.attribute_of(receiver, function)
@@ -57,6 +62,13 @@ class FollowedCalls:
             return None
         return self._interpreter.functions.named(run.module, function)
 
+    def _method_of(self, owner: Thing, name: str) -> Thing | None:
+        """A method that is bound to an object."""
+        found = self._interpreter.functions.method(owner, name)
+        if found is None:
+            return None
+        return Thing("function", node=found.node, module=found.module, detail=owner)
+
     def value(self, node: ast.Call, function: Thing, receiver: Value | None) -> Value:
         """What the function returns; its collectives are written to the trace."""
         if function.kind == "wrapped":
@@ -64,6 +76,11 @@ class FollowedCalls:
                 node, function, self._interpreter.calls.arguments(node)
             )
         if function.kind == "object":
+            sharded = self._run.attribute(function, SHARDED)
+            if isinstance(sharded, Thing):
+                return self._interpreter.models.call(
+                    node, sharded, self._interpreter.calls.arguments(node)
+                )
             call = self._interpreter.functions.method(function, "__call__")
             if call is None:
                 call = self._interpreter.functions.method(function, "forward")
@@ -91,8 +108,26 @@ class FollowedCalls:
         ):
             self._enter(node, initialise, made, None)
         else:
-            self._interpreter.calls.arguments(node)
+            values = self._interpreter.calls.arguments(node)
+            if initialise is None and not any(isinstance(arg, ast.Starred) for arg in node.args):
+                self._set_fields(node, made, values)
         return made
+
+    def _set_fields(self, node: ast.Call, made: Thing, values: list[Value]) -> None:
+        """What a dataclass or named tuple is constructed with: the annotated names of the class, in order."""
+        if not isinstance(made.node, ast.ClassDef):
+            return
+        names = [
+            statement.target.id
+            for statement in made.node.body
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+        ]
+        for name, value in zip(names, values[: len(node.args)], strict=False):
+            self._run.set_attribute(made, name, value)
+        for keyword, value in zip(node.keywords, values[len(node.args) :], strict=True):
+            if keyword.arg in names:
+                assert keyword.arg is not None
+                self._run.set_attribute(made, keyword.arg, value)
 
     def _enter(
         self, node: ast.Call, function: Thing, receiver: Thing | None, values: list[Value] | None
@@ -146,7 +181,10 @@ class FollowedCalls:
             for value in values
         )
         held = {} if receiver is None else self._run.heap.get(receiver, {})
-        tells = tells or any(isinstance(value, Missing) for value in held.values())
+        tells = tells or any(
+            isinstance(value, Missing) or (isinstance(value, Thing) and value.kind == "wrapped")
+            for value in held.values()
+        )
         return tells and functions.is_small(function)
 
     def skips(self, node: ast.AST, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:

@@ -34,6 +34,7 @@ _MODELS = frozenset(
     | {"DataLoader", "DistributedSampler", "monotonic", "perf_counter", "time"}
 )  # fmt: skip
 _LIMIT = 40
+_SAME_NAME = 4
 _SMALL = 12
 
 
@@ -168,13 +169,12 @@ class Functions:
         found = _words_of(module, node)
         if found.branches:
             return True
-        called = (self._callee(module, callee) for callee in found.callees[:_LIMIT])
         return any(
-            item is not None
-            and item.node is not None
+            item.node is not None
             and item.module is not None
             and _words_of(item.module, item.node).branches
-            for item in called
+            for callee in found.callees[:_LIMIT]
+            for item in self._callees(module, callee)
         )
 
     def worth_following(self, function: Thing) -> bool:
@@ -210,27 +210,54 @@ class Functions:
         words_ = _words_of(module, node)
         if words_.performs or (rank and words_.looks_at_rank):
             return True
-        for callee in words_.callees[:_LIMIT]:
-            found = self._callee(module, callee)
-            if found is not None and self._ask(found, known, rank):
-                return True
-        return False
+        return any(
+            self._ask(found, known, rank)
+            for callee in words_.callees[:_LIMIT]
+            for found in self._callees(module, callee)
+        )
 
-    def _callee(self, module: Module, callee: ast.expr) -> Thing | None:
+    def _callees(self, module: Module, callee: ast.expr) -> list[Thing]:
+        """The functions that a call may run, as far as its text tells."""
         if isinstance(callee, ast.Attribute):
-            cls = module.class_of_self(callee.value)
-            if cls is not None:
-                owner = Thing("object", type="", node=cls, module=module)
-                return self.method(owner, callee.attr)
-            if isinstance(callee.value, ast.Name):
-                return self.named(module, callee)
-            return None
+            return self._methods_called(module, callee)
         if isinstance(callee, ast.Name):
             found = self.named(module, callee)
             if found is not None and found.kind == "class":
                 made = Thing("object", type=found.type, node=found.node, module=found.module)
-                return self.method(made, "__init__")
-            return found
+                found = self.method(made, "__init__")
+            return [] if found is None else [found]
+        return []
+
+    def _methods_called(self, module: Module, callee: ast.Attribute) -> list[Thing]:
+        cls = module.class_of_self(callee.value)
+        if cls is not None:
+            owner = Thing("object", type="", node=cls, module=module)
+            found = self.method(owner, callee.attr)
+            return [] if found is None else [found]
+        if isinstance(callee.value, ast.Name):
+            found = self.named(module, callee)
+            if found is not None:
+                return [found]
+        made = self._made(module, callee.value)
+        if made is not None:
+            found = self.method(made, callee.attr)
+            return [] if found is None else [found]
+        # Of an object that only running tells: any class of the file may be its own.
+        return [
+            Thing("function", node=method, module=module)
+            for method in module.methods_named(callee.attr)[:_SAME_NAME]
+        ]
+
+    def _made(self, module: Module, node: ast.expr) -> Thing | None:
+        """An object of the project that is constructed where it is named, or in the same function."""
+        values = [node]
+        if isinstance(node, ast.Name):
+            values = module.flow.assigned_values(node)
+        for value in values:
+            if isinstance(value, ast.Call):
+                found = self.named(module, value.func)
+                if found is not None and found.kind == "class":
+                    return Thing("object", type=found.type, node=found.node, module=found.module)
         return None
 
 

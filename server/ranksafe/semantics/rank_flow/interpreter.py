@@ -64,6 +64,7 @@ class Interpreter:
             outer=outer,
             receiver=receiver,
             calls=(*run.frame.calls, (call, run.frame.module)),
+            called_in_loop=bool(run.frame.loops) or run.frame.called_in_loop,
             quiet=run.frame.quiet,
         )
         self._bind(frame, function, receiver, call, values)

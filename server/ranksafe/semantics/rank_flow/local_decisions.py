@@ -46,6 +46,8 @@ def _local(
         if isinstance(item, Branch):
             if item.condition.sameness is Sameness.DATA:
                 yield from _judged(item, rest, loops, after)
+            elif item.condition.sameness is Sameness.RANK:
+                yield from _membership(item)
             yield from _local(item.then, loops, [*after, rest])
             yield from _local(item.otherwise, loops, [*after, rest])
         elif isinstance(item, Loop):
@@ -93,6 +95,23 @@ def _judged(
     event = next(_for_all(longer), None)
     if event is not None:
         yield LocalDecision("collective", branch.place, branch.condition, event, None, complete_on)
+
+
+def _membership(branch: Branch) -> Iterator[LocalDecision]:
+    """``if rank in ranks: new_group(ranks)``: the ranks outside do not make the group."""
+    if not (isinstance(branch.condition, Unknown) and branch.condition.decides):
+        return
+    made = [
+        [
+            event
+            for event in events_in(arm, certain=True)
+            if event.operation.kind == "group-construction" and event.group is None
+        ]
+        for arm in (branch.then, branch.otherwise)
+    ]
+    if bool(made[0]) is not bool(made[1]):
+        event = (made[0] or made[1])[0]
+        yield LocalDecision("collective", branch.place, branch.condition, event)
 
 
 def _missed(

@@ -55,6 +55,8 @@ class Frame:
     is_root: bool = False
     value_elsewhere: ast.AST | None = None
     """A branch in which other ranks return a value."""
+    called_in_loop: bool = False
+    """Whether a call on the way here stands in a loop."""
     quiet: bool = False
     """Parameters are unknown and the body runs only for the attributes it sets."""
 

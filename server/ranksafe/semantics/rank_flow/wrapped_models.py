@@ -18,6 +18,7 @@ from ranksafe.semantics.rank_flow.values import (
     combined,
 )
 from ranksafe.semantics.units import callee_name
+from ranksafe.semantics.walking import FUNCTIONS
 
 if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
@@ -31,6 +32,8 @@ WRAPS = {
     "apex.parallel.DistributedDataParallel": "ddp",
 }
 
+SHARDED = "__sharded__"
+"""The attribute that keeps, for an object of the project, what ``fully_shard`` made of it."""
 _BUFFERED = ("BatchNorm", "SyncBatchNorm", "register_buffer", "convert_sync_batchnorm")
 
 
@@ -51,10 +54,32 @@ class WrappedModels:
         self._run.set_attribute(wrapped, "module", inner)
         word = callee_name(node) or how
         self._run.items.append(Event(_built_in(word, "wrap"), self._run.place(node), model=wrapped))
-        if how == "fsdp" and node.args and isinstance(node.args[0], ast.Name):
-            if (self._run.module.qualified_name(node.func) or "").endswith("fully_shard"):
-                self._interpreter.assignments.bind(node.args[0], wrapped)
+        if how == "fsdp" and (self._run.module.qualified_name(node.func) or "").endswith(
+            "fully_shard"
+        ):
+            if isinstance(inner, Thing) and inner.kind == "object":
+                self._run.set_attribute(inner, SHARDED, wrapped)
+            for name in self._changed_in_place(node):
+                self._interpreter.assignments.bind(name, wrapped)
         return wrapped
+
+    def _changed_in_place(self, node: ast.Call) -> list[ast.Name]:
+        """The names of what ``fully_shard`` is given, through a loop over several models too."""
+        given = node.args[0] if node.args else None
+        if not isinstance(given, ast.Name):
+            return []
+        loop = self._run.module.parent(node)
+        while loop is not None and not isinstance(loop, (ast.For, *FUNCTIONS)):
+            loop = self._run.module.parent(loop)
+        found = [given]
+        if (
+            isinstance(loop, ast.For)
+            and isinstance(loop.target, ast.Name)
+            and loop.target.id == given.id
+            and isinstance(loop.iter, (ast.Tuple, ast.List))
+        ):
+            found += [item for item in loop.iter.elts if isinstance(item, ast.Name)]
+        return found
 
     def prepared(self, node: ast.Call, arguments: list[Value]) -> Value:
         """What ``accelerator.prepare`` returns: each argument, wrapped or sharded where it can be."""
@@ -118,7 +143,9 @@ class WrappedModels:
         run = self._run
         if self._synchronises(model):
             run.items.append(Event(FORWARD, run.place(node), model=model))
-        return Unknown(found.sameness, found.origin, made_by=None if run.inside.no_grad else model)
+        # What goes in may be chosen by the rank; what comes out is data.
+        sameness = Sameness.DATA if found.sameness.varies else found.sameness
+        return Unknown(sameness, found.origin, made_by=None if run.inside.no_grad else model)
 
     def _synchronises(self, model: Thing) -> bool:
         """Whether the forward waits for the other ranks.

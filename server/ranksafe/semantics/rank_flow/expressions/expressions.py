@@ -130,13 +130,12 @@ class Expressions:
             if isinstance(found, Missing):
                 self._run.missing(found, node)
                 return NOTHING_KNOWN
+            if found is None:
+                found = self._interpreter.followed.property_value(base, node)
             if found is not None:
                 open_ = isinstance(found, Unknown) and found.sameness is Sameness.UNKNOWN
                 by_convention = self.by_word(node.attr, node) if open_ else None
                 return found if by_convention is None else by_convention
-            computed = self._interpreter.followed.property_value(base, node)
-            if computed is not None:
-                return computed
         word = self.by_word(node.attr, node)
         if word is not None and not self._is_of_control(node):
             return word

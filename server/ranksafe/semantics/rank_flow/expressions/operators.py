@@ -15,6 +15,7 @@ from ranksafe.semantics.rank_flow.values import (
     Many,
     Share,
     Thing,
+    Unknown,
     Value,
     combined,
     elementwise,
@@ -123,7 +124,9 @@ class Operators:
                 # What is there is decided by the code, not by the data.
                 return NOTHING_KNOWN
             if isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(left, Known):
-                return NOTHING_KNOWN
+                if left.origin is None:
+                    return NOTHING_KNOWN
+                return Unknown(left.sameness, left.origin, decides=True)
         return replace(combined(*values), decides=True)
 
     def _note_comparison(self, left: Known, right: Known) -> None:

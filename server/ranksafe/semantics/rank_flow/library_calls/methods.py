@@ -67,6 +67,23 @@ LOSSES = frozenset(
     }
 )  # fmt: skip
 
+_AGREES = ("reduce", "gather", "sync", "average", "avg", "mean", "broadcast", "all_", "global")
+_ALGEBRA = frozenset(
+    {
+        "mul", "mul_", "add", "add_", "sub", "sub_", "div", "div_", "matmul", "logical_and",
+        "logical_or", "masked_fill", "masked_fill_", "where", "eq", "ne", "lt", "le", "gt", "ge",
+        "maximum", "minimum", "index_select", "copy_",
+    }
+)  # fmt: skip
+"""Of a tensor of which nothing is known, these make what differs where their arguments do."""
+
+
+def makes_a_loss(word: str) -> bool:
+    """Whether a function of this name makes of a rank's data what still belongs to that rank alone."""
+    if word in LOSSES:
+        return True
+    return "loss" in word and not any(part in word for part in _AGREES)
+
 
 class Methods:
     """Evaluates calls of methods."""
@@ -137,7 +154,7 @@ class Methods:
                 if receiver.sameness is Sameness.SAME:
                     return combined(receiver, *arguments)
                 found = combined(*arguments)
-                if word in LOSSES:
+                if makes_a_loss(word) or word in _ALGEBRA:
                     return found
                 return replace(NOTHING_KNOWN, made_by=receiver.made_by or found.made_by)
             if word in _KEEPS_SHAPE:

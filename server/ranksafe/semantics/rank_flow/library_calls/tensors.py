@@ -38,6 +38,7 @@ _TORCH_RANDOM = frozenset(
         "torch.randperm",
         "torch.bernoulli",
         "torch.normal",
+        "torch.multinomial",
     }
 )
 
@@ -48,6 +49,10 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
     if name in ("torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all"):
         run.seeded_by_rank = any(item.sameness.varies for item in arguments)
         return SAME
+    if name == "torch.seed":
+        # Seeds from the system's randomness; without a seed, all processes start alike (torch 2.13, default generator).
+        run.seeded_by_rank = True
+        return Unknown(Sameness.DATA, run.origin(node, Sameness.DATA))
     if name in _CLOCKS or (name.startswith(_RANDOM) and last not in ("seed", "default_rng")):
         return Unknown(Sameness.DATA, run.origin(node, Sameness.DATA))
     if name in _TORCH_RANDOM:

@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.rank_flow.statements.paths import exits_in, joined_states
-from ranksafe.semantics.rank_flow.traces import Decision, Exit, events_in
+from ranksafe.semantics.rank_flow.traces import Decision, Event, Exit, events_in
 from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN
 
 if TYPE_CHECKING:
@@ -67,16 +67,18 @@ class Exceptions:
             self._run.note("handler", events[0].place.node, branch=handler, event=events[0])
             return
         skipped = list(events_in(body, certain=True))
+        stepped = [event for event in skipped if not _is_data_parallel_forward(event)]
         parts = any(isinstance(item, Decision) for item in body)
         goes_on = handled or any(
             isinstance(item, Exit) and item.kind == "continue" for item in exits_in(inside)
         )
-        inside_loop = bool(self._run.frame.loops)
+        frame = self._run.frame
         if (
             skipped
             and goes_on
             and (
-                (inside_loop and self._catches_step_failures(handler))
+                (stepped and _catches_memory(handler))
+                or ((frame.loops or frame.called_in_loop) and self._catches_step_failures(handler))
                 or (parts and self._catches_reading(handler))
             )
         ):
@@ -97,6 +99,26 @@ class Exceptions:
         """Whether the handler is for what one rank alone may meet when it alone reads something."""
         names = _exception_names(handler)
         return not names or not names.isdisjoint(_READING)
+
+
+def _is_data_parallel_forward(event: Event) -> bool:
+    """The forward of a replica: whether ranks wait for each other is decided by the backward."""
+    return (
+        event.operation.word == "forward" and event.model is not None and event.model.detail == "ddp"
+    )
+
+
+def _catches_memory(handler: ast.ExceptHandler) -> bool:
+    """Whether the handler is for a device out of memory, which depends on the rank's own batch."""
+    if "OutOfMemoryError" in _exception_names(handler):
+        return True
+    return any(
+        isinstance(item, ast.Constant)
+        and isinstance(item.value, str)
+        and "out of memory" in item.value.lower()
+        for statement in handler.body
+        for item in ast.walk(statement)
+    )
 
 
 def _exception_names(handler: ast.ExceptHandler) -> set[str]:
