@@ -14,13 +14,24 @@ if TYPE_CHECKING:
     from ranksafe.semantics.project_index import ProjectIndex
 
 
+@dataclass(frozen=True, slots=True)
+class _Imported:
+    """What one file imports itself."""
+
+    files: frozenset[Path]
+    packages: frozenset[str]
+    """Those of which any part may be meant."""
+
+
 @dataclass(slots=True)
 class Dependents:
     """The import graph of a project, as far as it was asked about."""
 
     index: ProjectIndex
-    _imported: dict[Path, tuple[Path, ...]] = field(default_factory=dict)
+    _imported: dict[Path, _Imported] = field(default_factory=dict)
     _closures: dict[Path, frozenset[Path]] = field(default_factory=dict)
+    _changes: int = 0
+    """How often an import came to mean something else."""
 
     def known(self, path: Path, *, moved: bool = False) -> tuple[frozenset[Path], frozenset[Path]]:
         """The files whose closures are known, and those of them that depend on a file (``moved``: on its existence)."""
@@ -39,36 +50,47 @@ class Dependents:
 
     def following(self, path: Path) -> Iterator[int]:
         """Find the closure step by step, one file at a time; gives how many are known."""
-        if path in self._closures:
-            return
-        found: set[Path] = set()
-        pending = [path]
-        while pending:
-            for imported in self.imported(pending.pop()):
-                if imported not in found:
-                    found.add(imported)
-                    pending.append(imported)
-            yield len(found)
-        self._closures[path] = frozenset(found)
+        while path not in self._closures:
+            # What was read before a change must not be put together with what is read after it.
+            changes = self._changes
+            found: set[Path] = set()
+            expanded: set[str] = set()
+            pending = [path]
+            while pending and changes == self._changes:
+                imported = self._imported_by(pending.pop())
+                new = imported.files - found
+                for package in imported.packages - expanded:
+                    expanded.add(package)
+                    new |= set(self.index.below(package)) - found
+                found |= new
+                pending += new
+                yield len(found)
+            if changes == self._changes:
+                self._closures[path] = self._shared(frozenset(found))
 
-    def imported(self, path: Path) -> tuple[Path, ...]:
-        """The project's files that a file imports itself."""
+    def _shared(self, files: frozenset[Path]) -> frozenset[Path]:
+        """Files that import each other have one closure, kept once."""
+        return next((known for known in self._closures.values() if known == files), files)
+
+    def _imported_by(self, path: Path) -> _Imported:
         found = self._imported.get(path)
         if found is None:
-            found = self._imported[path] = tuple(sorted(self._find(path)))
+            found = self._imported[path] = self._find(path)
         return found
 
     def text_changed(self, path: Path) -> None:
         """A file may import something else."""
         before = self._imported.pop(path, None)
-        if before is None or before == self.imported(path):
+        if before is None or before == self._imported_by(path):
             return
+        self._changes += 1
         for start in [start for start, files in self._closures.items() if path in files]:
             del self._closures[start]
         self._closures.pop(path, None)
 
     def files_changed(self) -> None:
         """Files came or went, and any import may mean something else."""
+        self._changes += 1
         self._imported.clear()
         self._closures.clear()
 
@@ -79,20 +101,18 @@ class Dependents:
             return any(_near(other, files) or _near(other, [path]) for other in on)
         return not files.isdisjoint(on)
 
-    def _find(self, path: Path) -> set[Path]:
-        found: set[Path] = set()
+    def _find(self, path: Path) -> _Imported:
+        files: set[Path] = set()
+        packages: set[str] = set()
         for name in self.index.imports_of(path):
-            if name.endswith(".*"):
-                split = self.index.split(name[:-2])
-                if split is not None:
-                    found.add(split[1])
-                continue
-            split = self.index.split(name)
+            is_star = name.endswith(".*")
+            split = self.index.split(name.removesuffix(".*"))
             if split is not None:
-                found.add(split[1])
-            if split is None or split[2] or split[1].name == "__init__.py":
-                found.update(self.index.below(name))
-        return found
+                files.add(split[1])
+            if not is_star and (split is None or split[2] or split[1].name == "__init__.py"):
+                if self.index.has_below(name):
+                    packages.add(name)
+        return _Imported(frozenset(files), frozenset(packages))
 
 
 def _near(moved: Path, files: Collection[Path]) -> bool:

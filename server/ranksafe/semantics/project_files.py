@@ -85,6 +85,7 @@ class ProjectFiles:
         self._imports: dict[tuple[str, str], str | None] = {}
         self._folders: dict[Path, str | None] = {}
         self._elsewhere: dict[str, Path] | None = None
+        self._filled: set[str] | None = None
 
     # -- which there are
 
@@ -134,21 +135,41 @@ class ProjectFiles:
 
     def below(self, package: str) -> list[Path]:
         """The files of a package, also one without ``__init__.py``, and of the packages in it."""
-        parts = package.split(".")
-        folders = {self.root.joinpath(*parts), self.root.joinpath("src", *parts)}
+        return [path for folder in self._folders_of(package) for path in self._below(folder)]
+
+    def has_below(self, package: str) -> bool:
+        """Whether `below` finds anything."""
+        return bool(self._folders_of(package))
+
+    def _folders_of(self, package: str) -> set[str]:
+        """The folders, with files of ours, that a package may be."""
+        parts = package.replace(".", os.sep)
+        folders = {f"{self.root}{os.sep}{parts}", f"{self.root}{os.sep}src{os.sep}{parts}"}
         file = self.path_of(package)
         if file is not None and file.name == "__init__.py":
-            folders.add(file.parent)
-        return [path for folder in folders if folder != self.root for path in self._below(folder)]
+            folders.add(str(file.parent))
+        folders.discard(str(self.root))
+        return folders & self._with_files()
 
-    def _below(self, folder: Path) -> list[Path]:
+    def _with_files(self) -> set[str]:
+        """The folders in which, or in whose folders, files are."""
+        if self._filled is None:
+            self._filled = set()
+            for path in self.all():
+                folder = os.path.dirname(path)  # noqa: PTH120 - of every file
+                while len(folder) > len(str(self.root)) and folder not in self._filled:
+                    self._filled.add(folder)
+                    folder = os.path.dirname(folder)  # noqa: PTH120
+        return self._filled
+
+    def _below(self, folder: str) -> Iterator[Path]:
         files = self.all()
-        found = []
-        for path in files[bisect.bisect_left(files, folder) :]:
-            if not path.is_relative_to(folder):
-                break
-            found.append(path)
-        return found
+        prefix = f"{folder}{os.sep}"
+        for position in range(bisect.bisect_left(files, Path(folder)), len(files)):
+            path = files[position]
+            if not str(path).startswith(prefix):
+                return
+            yield path
 
     def _is_below(self, path: Path) -> bool:
         try:
@@ -163,6 +184,7 @@ class ProjectFiles:
         self._imports.clear()
         self._folders.clear()
         self._elsewhere = None
+        self._filled = None
 
     # -- what their modules are called
 

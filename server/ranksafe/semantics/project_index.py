@@ -160,10 +160,17 @@ class ProjectIndex:
         """The files of a package and of the packages in it."""
         return self._names.below(package)
 
+    def has_below(self, package: str) -> bool:
+        """Whether `below` finds anything."""
+        return self._names.has_below(package)
+
     # -- the Project protocol
 
-    def resolve(self, name: str, hops: int = 0) -> str:
+    def resolve(self, name: str) -> str:
         """The name of the definition behind a dotted name, re-exports followed; the name itself when unknown."""
+        return self._resolve(name, 0, set())
+
+    def _resolve(self, name: str, hops: int, seen: set[tuple[str, str]]) -> str:
         found = self.split(name)
         if found is None or not found[2] or hops > _MAXIMUM_HOPS:
             return name
@@ -177,10 +184,10 @@ class ProjectIndex:
         if head in summary.imports or head in summary.aliases:
             target = self._in_file(path, module, summary, head)
             if target is not None and target != name:
-                return self.resolve(canonical(".".join([target, *rest[1:]])), hops + 1)
+                return self._resolve(canonical(".".join([target, *rest[1:]])), hops + 1, seen)
         for level, star in summary.stars:
             origin = self._absolute(path, module, level, star)
-            exported = self.export(origin, head, hops + 1)
+            exported = self._export(origin, head, hops + 1, seen)
             if exported is not None:
                 return ".".join([exported, *rest[1:]])
         return name
@@ -209,24 +216,23 @@ class ProjectIndex:
         keep = len(parts) - level + (1 if path.name == "__init__.py" else 0)
         return ".".join([*parts[: max(keep, 0)], *([target] if target else [])])
 
-    def export(self, module: str, name: str, hops: int = 0) -> str | None:
+    def export(self, module: str, name: str) -> str | None:
         """What ``from module import *`` brings under ``name``."""
+        return self._export(module, name, 0, set())
+
+    def _export(self, module: str, name: str, hops: int, seen: set[tuple[str, str]]) -> str | None:
+        # Packages bring each other's names by many ways; what was looked at once for a name says nothing new.
+        if name.startswith("_") or hops > _MAXIMUM_HOPS or (module, name) in seen:
+            return None
+        seen.add((module, name))
         path = self._names.path_of(module)
         summary = None if path is None else self.texts.summary(path)
-        if path is None or summary is None or hops > _MAXIMUM_HOPS or name.startswith("_"):
+        if summary is None or (summary.public is not None and name not in summary.public):
             return None
-        if summary.public is not None and name not in summary.public:
-            return None
-        known = {
-            *summary.classes,
-            *summary.functions,
-            *summary.imports,
-            *summary.aliases,
-            *summary.constants,
-        }
-        if name in known or summary.stars:
-            resolved = self.resolve(f"{module}.{name}", hops + 1)
-            return resolved if resolved != f"{module}.{name}" or name in known else None
+        is_bound = summary.binds(name)
+        if is_bound or summary.stars:
+            resolved = self._resolve(f"{module}.{name}", hops + 1, seen)
+            return resolved if is_bound or resolved != f"{module}.{name}" else None
         return None
 
     def is_class(self, name: str) -> bool:

@@ -40,6 +40,16 @@ class Summary:
     depends: list[tuple[int, str]] = field(default_factory=list)
     """What is imported anywhere in the file: (relative level, dotted name); ``module.*`` for all of a module."""
 
+    def binds(self, name: str) -> bool:
+        """Whether the file itself gives a meaning to a name."""
+        return (
+            name in self.classes
+            or name in self.functions
+            or name in self.imports
+            or name in self.aliases
+            or name in self.constants
+        )
+
 
 def to_text(summary: Summary) -> str:
     """The summary as one line of JSON."""

@@ -10,6 +10,7 @@ from ranksafe.checker.rule import RuleMetadata
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.rank_flow.issues import Issue, Kind
+from ranksafe.semantics.rank_flow.unwaited import KEPT
 
 from ranksafe_rules.collectives.flow_rule import RankFlowRule
 
@@ -18,6 +19,11 @@ _MESSAGE = Translated(
     "used afterwards: the values may not be there yet",
     "没有等待这个异步的 {operation} 完成就使用了它的张量：其值可能尚未就绪",
 )
+_TOO_LATE = Translated(
+    "The tensor of this asynchronous {operation} is used before anybody waits for it: "
+    "the values may not be there yet, or change while they are sent",
+    "在等待这个异步的 {operation} 完成之前就使用了它的张量：其值可能尚未就绪，或在发送途中被改写",
+)
 
 _SYNCHRONOUS = Translated(
     "Wait for it in the call (drop async_op=True)", "在调用处等待完成（去掉 async_op=True）"
@@ -25,7 +31,7 @@ _SYNCHRONOUS = Translated(
 
 
 class AsyncWorkNotWaitedFor(RankFlowRule):
-    """Reports asynchronous collectives whose work object is dropped although the tensor is used afterwards."""
+    """Reports asynchronous collectives whose tensor is used although nobody waits for the work, or not yet."""
 
     metadata = RuleMetadata(
         code="RS413",
@@ -41,11 +47,14 @@ class AsyncWorkNotWaitedFor(RankFlowRule):
 
     def message(self, issue: Issue) -> Translated:
         """The sentence for one issue."""
-        return _MESSAGE.filled(operation=issue.operation)
+        message = _TOO_LATE if issue.name == KEPT else _MESSAGE
+        return message.filled(operation=issue.operation)
 
     def fixes(self, issue: Issue, module: Module) -> Sequence[FixOffer]:
         """Dropping ``async_op`` where it is written in the call and nothing reads the work, which is None then."""
         call = issue.place.node
+        if issue.name == KEPT:
+            return []
         if not isinstance(call, ast.Call) or all(item.arg != "async_op" for item in call.keywords):
             return []
         holder = module.parent(call)

@@ -91,13 +91,23 @@ class RankFlow:
                 issues: list[Issue] = []
                 for node in unit.nodes:
                     if isinstance(node, FUNCTIONS) and node.name not in _NOT_ROOTS:
-                        function = Thing("function", node=node, module=self._module)
-                        if self._functions.worth_a_look(function):
-                            cls = None if unit.owner is None else unit.owner.node
-                            issues += self._own(self._root(function, cls))
+                        cls = None if unit.owner is None else unit.owner.node
+                        issues += self._of_function(node, cls)
+                        for inner in ast.walk(node):
+                            # Called through a decorator, a callback or not at all: the call around does not run it.
+                            if inner is not node and isinstance(inner, FUNCTIONS):
+                                issues += _without_receivers(self._of_function(inner, None))
             kept = unit.results[TASK] = (issues, frozenset(reads), self._ranks)
         found: list[Issue] = kept[0]
         return found
+
+    def _of_function(
+        self, node: ast.FunctionDef | ast.AsyncFunctionDef, cls: ast.ClassDef | None
+    ) -> Iterator[Issue]:
+        function = Thing("function", node=node, module=self._module)
+        if not self._functions.worth_a_look(function):
+            return iter(())
+        return self._own(self._root(function, cls))
 
     def _own(self, issues: Iterator[Issue]) -> Iterator[Issue]:
         return (issue for issue in issues if issue.place.module is self._module)
@@ -237,6 +247,11 @@ class RankFlow:
         if self._starts_by_itself(root):
             for event in unmatched(traces):
                 yield Issue(Kind.PEER, event.place, event.operation.word)
+
+
+def _without_receivers(issues: Iterator[Issue]) -> Iterator[Issue]:
+    """Without what is said of ranks that receive: perhaps the sender alone calls the function."""
+    return (issue for issue in issues if issue.kind is not Kind.OBJECT_LIST)
 
 
 def _words_at_top(statement: ast.stmt, module: Module) -> bool:

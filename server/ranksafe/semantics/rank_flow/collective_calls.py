@@ -218,7 +218,7 @@ class CollectiveCalls:
 
     def _result(self, node: ast.Call, operation: Operation, event: Event) -> Value:
         run = self._run
-        same: Value = SAME if event.group is None else Unknown(Sameness.UNKNOWN)
+        same: Value = replace(SAME if event.group is None else NOTHING_KNOWN, agreed=True)
         if operation.complete_on_root:
             root = event.root.constant if isinstance(event.root, Known) else 0
             origin = run.origin(node, Sameness.DATA)

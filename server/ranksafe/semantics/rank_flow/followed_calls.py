@@ -139,6 +139,12 @@ class FollowedCalls:
         depth = len(run.frame.calls)
         call_values = values if values is not None else self._looked_at(node)
         recursive = any(item is body for item in self._interpreter.running)
+        generators = self._interpreter.generators
+        if generators.is_generator(body) and depth < _DEPTH and not recursive:
+            told = generators.is_told(receiver, call_values)
+            functions = self._interpreter.functions
+            if functions.worth_following(function) or (told and functions.is_small(function)):
+                return generators.called(node, function, receiver, values)
         if (
             depth >= _DEPTH
             or recursive

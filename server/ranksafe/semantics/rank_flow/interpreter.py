@@ -5,13 +5,16 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow import sources
 from ranksafe.semantics.rank_flow.run import Frame, Run
 from ranksafe.semantics.rank_flow.sources import World
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
     Many,
+    Sameness,
     Thing,
+    Unknown,
     Value,
     combined,
     joined,
@@ -30,6 +33,7 @@ class Interpreter:
         from ranksafe.semantics.rank_flow.collective_calls import CollectiveCalls
         from ranksafe.semantics.rank_flow.expressions.expressions import Expressions
         from ranksafe.semantics.rank_flow.followed_calls import FollowedCalls
+        from ranksafe.semantics.rank_flow.generators.generators import Generators
         from ranksafe.semantics.rank_flow.library_calls.library_calls import LibraryCalls
         from ranksafe.semantics.rank_flow.statements.assignments import Assignments
         from ranksafe.semantics.rank_flow.statements.statements import Statements
@@ -42,6 +46,7 @@ class Interpreter:
         self.calls = Calls(self)
         self.collectives = CollectiveCalls(self)
         self.followed = FollowedCalls(self)
+        self.generators = Generators(self)
         self.libraries = LibraryCalls(self)
         self.models = WrappedModels(self)
         self.expressions = Expressions(self)
@@ -208,6 +213,9 @@ class Interpreter:
             return Thing("wrapped", node=item, module=run.module, detail="ddp")
         if item.arg.endswith(("loader", "_dl")):
             return Thing("loader", node=item, module=run.module, detail="parameter")
+        function = getattr(run.frame.function, "name", "")
+        if sources.is_data_parameter(function, item.arg):
+            return Unknown(Sameness.DATA, run.origin(item, Sameness.DATA, item.arg))
         return self.expressions.by_word(item.arg, item)
 
 

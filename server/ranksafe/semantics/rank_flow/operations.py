@@ -52,6 +52,8 @@ class Operation:
     always_asynchronous: bool
     only: str | None
     """``sharded``: performs collectives only for FSDP or ZeRO-3 models; ``wrapped``: only for wrapped models."""
+    output: Parameter | None = None
+    """The argument that is written to."""
 
 
 def _parameter(data: dict[str, Any] | None) -> Parameter | None:
@@ -75,6 +77,7 @@ def _operation(data: dict[str, Any]) -> Operation:
         asynchronous=None if always else _parameter(data.get("async")),
         always_asynchronous=always,
         only=data.get("only"),
+        output=_parameter(data.get("output")),
     )
 
 

@@ -57,6 +57,8 @@ class Frame:
     """A branch in which other ranks return a value."""
     called_in_loop: bool = False
     """Whether a call on the way here stands in a loop."""
+    generates: bool = False
+    """A generator, whose values are counted."""
     quiet: bool = False
     """Parameters are unknown and the body runs only for the attributes it sets."""
 

@@ -88,6 +88,18 @@ _DISTRIBUTED_WORDS = frozenset(
         "is_dist_avail_and_initialized", "dist_initialized", "is_parallel",
     }
 )  # fmt: skip
+_DATA_WORDS = frozenset(
+    {
+        "batch", "inputs", "labels", "targets", "input_ids", "data_batch", "batch_data", "gt_bboxes",
+        "gt_labels", "pred_boxes", "mini_batch", "minibatch", "micro_batch",
+    }
+)  # fmt: skip
+_STEPS = frozenset(
+    {
+        "forward", "loss", "training_step", "train_step", "validation_step", "compute_loss", "step",
+        "get_loss", "prediction_step", "loss_fn", "train_one_step", "__call__", "compute_metrics",
+    }
+)  # fmt: skip
 GUARDING_DECORATORS = frozenset(
     {
         "rank_zero_only", "on_main_process", "on_local_main_process", "master_only", "main_process_only",
@@ -99,6 +111,11 @@ GUARDING_DECORATORS = frozenset(
 def is_rank_word(word: str) -> bool:
     """Whether a name says which rank runs: its value differs from rank to rank."""
     return word in _RANK_WORDS or word in _MAIN_WORDS or word in _LAST_WORDS
+
+
+def is_data_parameter(function: str, word: str) -> bool:
+    """Whether a parameter is the batch of a step, of which each rank has its own."""
+    return word in _DATA_WORDS and function in _STEPS
 
 
 def by_word(word: str, world: World) -> Any:

@@ -105,7 +105,16 @@ class Opaque:
     place: Place
 
 
-Item = Event | Decision | Branch | Passed | Loop | Call | Exit | Opaque
+@dataclass(slots=True)
+class Yield:
+    """A generator hands out a value, or every value of another iterable; only in traces of generators."""
+
+    value: Value
+    each_of: Value | None = None
+    """For ``yield from``: the other iterable."""
+
+
+Item = Event | Decision | Branch | Passed | Loop | Call | Exit | Opaque | Yield
 
 
 @dataclass(slots=True)
@@ -144,7 +153,7 @@ def matters_to_caller(items: list[Item]) -> bool:
 def matters(items: list[Item]) -> bool:
     """Whether other ranks could notice: a collective, an exit, or something unknown."""
     for item in items:
-        if isinstance(item, (Event, Exit, Opaque)):
+        if isinstance(item, (Event, Exit, Opaque, Yield)):
             return True
         if isinstance(item, (Loop, Call)) and matters(item.body):
             return True

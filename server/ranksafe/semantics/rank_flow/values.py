@@ -69,6 +69,8 @@ class Many:
 
     items: tuple[Value, ...]
     origin: Origin | None = field(default=None, compare=False)
+    length: Sameness = Sameness.UNKNOWN
+    """For the share of a rank: whether the other ranks' shares are as long."""
 
     @property
     def sameness(self) -> Sameness:
@@ -99,6 +101,10 @@ class Unknown:
     """For numbers and sequences that cut data into parts: how."""
     each: Value | None = field(default=None, compare=False)
     """What each step of a loop over it gives, where that is known better."""
+    steps: int | None = None
+    """How many steps iterating it takes on this rank, where that is known."""
+    agreed: bool = False
+    """Whether it was made of the result of a collective: ranks that test it decide together."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -116,6 +122,8 @@ class Thing:
     origin: Origin | None = None
     length: Sameness = Sameness.UNKNOWN
     """For what can be iterated: whether it takes the same number of steps on all ranks."""
+    steps: int | None = None
+    """For what can be iterated: how many steps it takes on this rank, where that is known."""
 
     @property
     def sameness(self) -> Sameness:
@@ -150,9 +158,32 @@ def length_of(value: Value) -> Sameness | int:
         return len(value.items)
     if isinstance(value, Known) and isinstance(value.constant, (str, tuple, range)):
         return len(value.constant)
+    if isinstance(value, (Unknown, Thing)) and value.steps is not None:
+        return value.steps
     if isinstance(value, Unknown) and isinstance(value.shape, tuple) and value.shape:
         return value.shape[0]
     return value.length if isinstance(value, (Unknown, Thing)) else Sameness.UNKNOWN
+
+
+def evenness(value: Value) -> Sameness:
+    """Whether a loop over the value takes the same number of steps on all ranks, also where this rank's is known."""
+    if isinstance(value, (Many, Unknown, Thing)):
+        return value.length
+    return Sameness.SAME if isinstance(value, Known) and value.origin is None else Sameness.UNKNOWN
+
+
+def is_agreed(*values: Value) -> bool:
+    """Whether one of the values comes out of a collective."""
+    return any(
+        (isinstance(value, Unknown) and value.agreed)
+        or (isinstance(value, Many) and is_agreed(*value.items))
+        for value in values
+    )
+
+
+def part_of(value: Unknown) -> Unknown:
+    """A part of a value: how many steps the whole takes says nothing of it."""
+    return replace(value, length=Sameness.UNKNOWN, steps=None, each=None)
 
 
 def made_by(*values: Value) -> Thing | None:
@@ -179,6 +210,7 @@ def combined(*values: Value) -> Unknown:
         complete_on=complete_on,
         decides=any(isinstance(value, Unknown) and value.decides for value in values),
         share=_share(values),
+        agreed=is_agreed(*values),
     )
 
 
@@ -189,7 +221,13 @@ def _share(values: tuple[Value, ...]) -> Share | None:
 
 def elementwise(*values: Value) -> Unknown:
     """What an operation makes of values whose shape it keeps."""
-    return replace(combined(*values), shape=_shape(values))
+    lengths = [value.length for value in values if isinstance(value, Unknown)]
+    length = max(lengths, default=Sameness.UNKNOWN)
+    return replace(
+        combined(*values),
+        shape=_shape(values),
+        length=length if length.varies else Sameness.UNKNOWN,
+    )
 
 
 def _shape(values: tuple[Value, ...]) -> Sameness | tuple[int, ...]:
@@ -240,14 +278,21 @@ def joined(first: Value, second: Value, condition: Value | None = None) -> Value
         if any(isinstance(item, int) and not isinstance(item, Sameness) for item in lengths)
         else max(Sameness(item) for item in lengths)
     )
+    steps = None
+    if lengths[0] == lengths[1] and not isinstance(lengths[0], Sameness):
+        steps, length = lengths[0], max(evenness(first), evenness(second))
     decides = both.decides or any(
         isinstance(item, Known) and isinstance(item.constant, (bool, type(None)))
         for item in (first, second)
     )
     return Unknown(
         sameness, origin, length=length, decides=decides, shape=both.shape, made_by=both.made_by,
-        complete_on=complete_on,
+        complete_on=complete_on, steps=steps, agreed=both.agreed or is_agreed(*_given(condition)),
     )  # fmt: skip
+
+
+def _given(condition: Value | None) -> tuple[Value, ...]:
+    return () if condition is None else (condition,)
 
 
 def truth_of(value: Value) -> bool | None:

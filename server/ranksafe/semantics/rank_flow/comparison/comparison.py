@@ -67,11 +67,17 @@ class Comparison:
                 raise Undecided
             if _is_abort(one) or _is_abort(other):
                 return
+            if (
+                first is not None
+                and second is not None
+                and surplus(one, other, first, second, seen_first, seen_second, self.ranks)
+            ):
+                first, second = self._report(one, other, first, second, seen_first, seen_second)
+                continue
             if isinstance(one, Event) and isinstance(other, Event):
                 assert first is not None
                 assert second is not None
-                one_more = surplus(one, other, first, second, seen_first, seen_second, self.ranks)
-                if one_more or not self._same_event(one, other):
+                if not self._same_event(one, other):
                     first, second = self._report(one, other, first, second, seen_first, seen_second)
                     continue
                 first, second = first.following(), second.following()

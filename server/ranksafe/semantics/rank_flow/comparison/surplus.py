@@ -1,36 +1,55 @@
-"""A collective more on one rank, where the next one that all ranks perform has the same name."""
+"""A collective more on one rank, where what follows on all ranks could hide it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ranksafe.semantics.rank_flow.comparison.separation import guarded
+from ranksafe.semantics.rank_flow.comparison.separation import inside, separation
 from ranksafe.semantics.rank_flow.comparison.walk import Frames, Seen, next_item
-from ranksafe.semantics.rank_flow.traces import Event, Item, events_in
+from ranksafe.semantics.rank_flow.traces import Branch, Event, Item, Loop, events_in
+
+_FURTHER = 8
 
 
 def surplus(
-    one: Event, other: Event, first: Frames, second: Frames, seen_first: Seen, seen_second: Seen,
-    ranks: tuple[int, int],
+    one: Item | None, other: Item | None, first: Frames, second: Frames, seen_first: Seen,
+    seen_second: Seen, ranks: tuple[int, int],
 ) -> bool:  # fmt: skip
-    """Whether one of two collectives of the same name stands under a rank guard, and both ranks perform the other.
+    """Whether one of two items is a collective under a rank guard, and both ranks come to the other.
 
-    The library pairs them by their order, so the ranks go on with each other's values until the last one has no
-    partner. ``first`` and ``second`` stand at ``one`` and ``other``.
+    Where the other is a collective of the same name, the library pairs them by their order: the ranks go on with each
+    other's values until the last one has no partner. ``first`` and ``second`` stand at ``one`` and ``other``.
     """
-    if one.operation.word != other.operation.word or one.place.node is other.place.node:
+    if one is None or other is None or one.place.node is other.place.node:
         return False
-    mine = guarded(one, seen_first, seen_second)
-    theirs = guarded(other, seen_second, seen_first)
-    if mine is theirs:
-        return False
-    frames, behind, partner = (first, second, other) if mine else (second, first, one)
-    _, following = next_item(frames.following(), {}, ranks)
-    if not isinstance(following, Event) or following.place.node is not partner.place.node:
-        return False
-    # A guard of the other ranks further on may make up for it.
-    word = one.operation.word
-    return _left(frames, word) > _left(behind, word)
+    for item, rest, frames, behind, mine, theirs in (
+        (one, other, first, second, seen_first, seen_second),
+        (other, one, second, first, seen_second, seen_first),
+    ):
+        if not isinstance(item, Event) or not isinstance(rest, (Event, Branch, Loop)):
+            continue
+        decision = separation(item, mine, theirs)
+        if not inside(item, decision):
+            continue
+        if isinstance(rest, Event):
+            if rest.operation.word != item.operation.word:
+                continue
+            if inside(rest, separation(rest, theirs, mine)):
+                return False
+        following: Item | None = item
+        for _ in range(_FURTHER):
+            if not isinstance(following, Event) or not inside(following, decision):
+                break
+            frames, following = next_item(frames.following(), {}, ranks)
+            if frames is None:
+                return False
+        if following is None or following.place.node is not rest.place.node:
+            continue
+        # A guard of the other ranks further on may make up for it.
+        word = item.operation.word
+        if 1 + _left(frames, word) > _left(behind, word):
+            return True
+    return False
 
 
 def _left(frames: Frames | None, word: str) -> int:

@@ -61,6 +61,7 @@ class Containers:
         conditions = []
         for generator in node.generators:
             iterable = self._interpreter.expressions.value(generator.iter)
+            iterable = self._interpreter.generators.iterated(iterable, generator.iter)
             sources_.append(iterable)
             self._interpreter.assignments.bind_each(generator.target, iterable)
             conditions += [self._interpreter.expressions.value(test) for test in generator.ifs]

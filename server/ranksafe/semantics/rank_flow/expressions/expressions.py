@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.rank_flow import sources
@@ -12,6 +11,8 @@ from ranksafe.semantics.rank_flow.expressions.conditions import Conditions
 from ranksafe.semantics.rank_flow.expressions.containers import Containers
 from ranksafe.semantics.rank_flow.expressions.operators import Operators
 from ranksafe.semantics.rank_flow.expressions.subscripts import Subscripts
+from ranksafe.semantics.rank_flow.library_calls.iteration import element
+from ranksafe.semantics.rank_flow.traces import Yield
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     SAME,
@@ -22,6 +23,7 @@ from ranksafe.semantics.rank_flow.values import (
     Unknown,
     Value,
     combined,
+    part_of,
 )
 
 if TYPE_CHECKING:
@@ -64,6 +66,7 @@ class Expressions:
             ast.Starred: lambda node: self.value(node.value),
             ast.Await: lambda node: self.value(node.value),
             ast.Yield: self._yield,
+            ast.YieldFrom: self._yield_from,
         }
 
     def value(self, node: ast.expr) -> Value:
@@ -143,7 +146,7 @@ class Expressions:
             # Batches and losses hand on what they are made of; an object that differs says nothing of its parts.
             if node.attr in _STRUCTURE:
                 return NOTHING_KNOWN
-            return replace(base, length=Sameness.UNKNOWN)
+            return part_of(base)
         return NOTHING_KNOWN
 
     def _is_of_control(self, node: ast.Attribute) -> bool:
@@ -161,6 +164,13 @@ class Expressions:
         return Thing("function", node=node, module=self._run.module, detail=self._run.frame)
 
     def _yield(self, node: ast.Yield) -> Value:
-        if node.value is not None:
-            self.value(node.value)
+        value = Known(None) if node.value is None else self.value(node.value)
+        if self._run.frame.generates:
+            self._run.items.append(Yield(value))
+        return NOTHING_KNOWN
+
+    def _yield_from(self, node: ast.YieldFrom) -> Value:
+        source = self._interpreter.generators.iterated(self.value(node.value), node.value)
+        if self._run.frame.generates:
+            self._run.items.append(Yield(element(source), source))
         return NOTHING_KNOWN

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.expressions.slices import sliced
 from ranksafe.semantics.rank_flow.values import (
     Known,
     Many,
@@ -52,7 +53,12 @@ class Subscripts:
         found = combined(base, index)
         if index.sameness is Sameness.DATA and self._is_mask(node.slice):
             # A mask keeps as many elements as it has ones.
-            return replace(found, shape=Sameness.DATA, origin=origin_of(index) or found.origin)
+            return replace(
+                found,
+                shape=Sameness.DATA,
+                length=Sameness.DATA,
+                origin=origin_of(index) or found.origin,
+            )
         return found
 
     def _slice(self, base: Value, node: ast.Slice) -> Value:
@@ -60,31 +66,7 @@ class Subscripts:
             None if item is None else self._interpreter.expressions.value(item)
             for item in (node.lower, node.upper, node.step)
         ]
-        given = [item for item in bounds if item is not None]
-        if isinstance(base, Many) and all(isinstance(item, Known) for item in given):
-            constants = [None if item is None else item.constant for item in bounds]  # type: ignore[union-attr]
-            if all(item is None or isinstance(item, int) for item in constants):
-                return Many(base.items[slice(*constants)], origin_of(*given))
-        found = combined(base, *given)
-        varying = max((item.sameness for item in given), default=Sameness.SAME)
-        if not varying.varies:
-            return replace(found, length=Sameness.UNKNOWN)
-        step = bounds[2]
-        even = isinstance(base, Unknown) and base.share is Share.EVEN
-        rows = length_of(base)
-        if not isinstance(rows, Sameness) and rows % self._run.world.size == 0:
-            even = True
-        # xs[rank::world_size]: the shares differ by one wherever the length does not divide.
-        strided = isinstance(step, Known) and step.constant == self._run.world.size and not even
-        uneven = strided or found.share is Share.UNEVEN
-        shape = Sameness.RANK if uneven else Sameness.UNKNOWN
-        return replace(
-            found,
-            sameness=Sameness.DATA,
-            length=Sameness.RANK if uneven else Sameness.UNKNOWN,
-            shape=Sameness.DATA if varying is Sameness.DATA else shape,
-            origin=origin_of(*given) or found.origin,
-        )
+        return sliced(base, bounds, self._run.world.size)
 
     def _is_mask(self, node: ast.expr) -> bool:
         """Whether an index is a comparison's result."""

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.values import (
     Known,
+    Many,
     Sameness,
     Share,
     Thing,
     Unknown,
     Value,
     combined,
+    evenness,
     length_of,
     origin_of,
 )
@@ -29,8 +31,11 @@ def of_data(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Valu
     last = name.rpartition(".")[2]
     if name == "torch.utils.data.Subset" and len(arguments) > 1:
         length = length_of(arguments[1])
-        kept = length if isinstance(length, Sameness) else Sameness.UNKNOWN
-        return Unknown(length=kept, origin=origin_of(arguments[1]))
+        return Unknown(
+            length=evenness(arguments[1]),
+            origin=origin_of(arguments[1]),
+            steps=None if isinstance(length, Sameness) else length,
+        )
     if last == "DistributedSampler":
         return Thing("loader", node=node, module=run.module, detail="sharded")
     if name in _SPLITS and len(arguments) > 1:
@@ -44,19 +49,36 @@ def of_data(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Valu
     if name == "math.ceil" and arguments:
         return replace(combined(*arguments), share=Share.UNEVEN)
     if last == "DataLoader" or name == "torch.utils.data.DataLoader":
-        return _loader(run, node, arguments[0] if arguments else None)
+        return _loader(run, node, arguments)
     return None
 
 
-def _loader(run: Run, node: ast.Call, dataset: Value | None) -> Value:
-    sampler = next((item.value for item in node.keywords if item.arg == "sampler"), None)
+def _loader(run: Run, node: ast.Call, arguments: list[Value]) -> Value:
+    given = {
+        item.arg: value
+        for item, value in zip(node.keywords, arguments[len(node.args) :], strict=True)
+    }
+    written = {item.arg: run.module.text_of(item.value) for item in node.keywords}
+    dataset = arguments[0] if node.args else given.get("dataset")
+    sampler, batch_sampler = given.get("sampler"), given.get("batch_sampler")
+    source, size = dataset, given.get("batch_size", Known(1))
     detail = "plain"
-    if sampler is not None and not (isinstance(sampler, ast.Constant) and sampler.value is None):
-        written = run.module.text_of(sampler)
-        detail = "sharded" if "Distributed" in written or "sampler" in written else "plain"
-    length, origin = Sameness.UNKNOWN, None
-    if isinstance(dataset, Unknown) and dataset.length.varies:
-        length, origin = dataset.length, dataset.origin
+    if batch_sampler is not None:
+        source, size = batch_sampler, None
+    elif sampler is not None and written["sampler"] != "None":
+        text = written["sampler"]
+        detail = "sharded" if "Distributed" in text or "sampler" in text else "plain"
+        source = sampler
+    length, steps, origin = Sameness.UNKNOWN, None, None
+    if isinstance(source, (Unknown, Many)):
+        length, origin = source.length, origin_of(source)
+        steps = _batches(length_of(source), size, written)
+    drops = written.get("drop_last", "False") != "False" and batch_sampler is None
+    if drops and steps is None:
+        # What the shares differ by is dropped, most often.
+        length = Sameness.UNKNOWN
+    if isinstance(source, Unknown) and length.varies:
+        detail = "sharded"
     return Thing(
         "loader",
         node=node,
@@ -64,4 +86,20 @@ def _loader(run: Run, node: ast.Call, dataset: Value | None) -> Value:
         detail=detail,
         length=length,
         origin=origin,
+        steps=steps,
     )
+
+
+def _batches(
+    samples: Sameness | int, size: Value | None, written: dict[str | None, str]
+) -> int | None:
+    """How many batches a loader makes of so many samples, where that is known."""
+    if isinstance(samples, Sameness) or written.get("num_workers", "0") != "0":
+        return None
+    if size is None:
+        return samples
+    if not isinstance(size, Known) or not isinstance(size.constant, int) or size.constant < 1:
+        return samples if isinstance(size, Known) and size.constant is None else None
+    if written.get("drop_last", "False") == "True":
+        return samples // size.constant
+    return -(-samples // size.constant)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.expressions.slices import sliced
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     SAME,
@@ -17,6 +18,7 @@ from ranksafe.semantics.rank_flow.values import (
     Unknown,
     Value,
     combined,
+    evenness,
     joined,
     length_of,
     origin_of,
@@ -29,9 +31,23 @@ _PASSED_THROUGH = frozenset(
     {
         "tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.trange", "builtins.iter", "builtins.reversed", "builtins.list",
         "builtins.tuple", "builtins.sorted", "copy.deepcopy", "copy.copy", "torch.compile", "builtins.next",
-        "rich.progress.track", "tqdm.notebook.tqdm", "accelerate.utils.tqdm", "itertools.cycle",
+        "rich.progress.track", "tqdm.notebook.tqdm", "accelerate.utils.tqdm",
     }
 )  # fmt: skip
+
+
+_ITERATES = _PASSED_THROUGH | frozenset(
+    {
+        "builtins.enumerate", "builtins.zip", "builtins.map", "itertools.islice", "itertools.chain",
+        "itertools.cycle", "itertools.batched", "more_itertools.chunked", "builtins.sum", "builtins.max",
+        "builtins.min", "torch.utils.data.Subset",
+    }
+)  # fmt: skip
+
+
+def iterates(name: str) -> bool:
+    """Whether a library's function goes through its arguments."""
+    return name in _ITERATES
 
 
 def of_iteration(run: Run, name: str, arguments: list[Value]) -> Value | None:
@@ -45,7 +61,29 @@ def of_iteration(run: Run, name: str, arguments: list[Value]) -> Value | None:
         return _zipped(arguments)
     if name == "builtins.range":
         return _range(arguments, run.world.size)
+    if name == "itertools.islice" and len(arguments) > 1:
+        return _islice(arguments, run.world.size)
+    if name == "itertools.cycle" and arguments:
+        return Unknown(each=element(arguments[0]))
+    if name in ("builtins.map", "itertools.batched", "more_itertools.chunked") and arguments:
+        source = arguments[1 if last == "map" else 0] if len(arguments) > 1 else NOTHING_KNOWN
+        found = element(source)
+        each = Unknown(found.sameness, origin_of(found))
+        exact = length_of(source) if last == "map" else Sameness.UNKNOWN
+        return iteration(each, exact, evenness(source), origin_of(source))
     return None
+
+
+def _islice(arguments: list[Value], world_size: int) -> Value:
+    bounds: list[Value | None] = [
+        None if isinstance(item, Known) and item.constant is None else item
+        for item in arguments[1:4]
+    ]
+    bounds = [None, bounds[0], None] if len(bounds) == 1 else [*bounds, None][:3]
+    found = sliced(arguments[0], bounds, world_size)
+    if isinstance(found, Unknown) and isinstance(arguments[0], (Unknown, Thing)):
+        return replace(found, each=element(arguments[0]))
+    return found
 
 
 def element(iterable: Value) -> Value:
@@ -77,17 +115,22 @@ def element(iterable: Value) -> Value:
 
 def _enumerated(value: Value) -> Value:
     if isinstance(value, Many):
-        return Many(tuple(Many((Known(i), item)) for i, item in enumerate(value.items)))
-    return _iteration(Many((Unknown(Sameness.SAME), element(value))), length_of(value))
+        pairs = tuple(Many((Known(i), item)) for i, item in enumerate(value.items))
+        return Many(pairs, value.origin, value.length)
+    pair = Many((Unknown(Sameness.SAME), element(value)))
+    return iteration(pair, length_of(value), evenness(value), origin_of(value))
 
 
 def _zipped(values: list[Value]) -> Value:
     if values and all(isinstance(value, Many) for value in values):
         rows = zip(*(value.items for value in values if isinstance(value, Many)), strict=False)
-        return Many(tuple(Many(tuple(row)) for row in rows))
-    lengths = [item for value in values if isinstance(item := length_of(value), Sameness)]
+        return Many(tuple(Many(tuple(row)) for row in rows), origin_of(*values))
     pair = Many(tuple(element(value) for value in values))
-    return _iteration(pair, max(lengths, default=Sameness.UNKNOWN))
+    # The shortest one decides.
+    length = Sameness.UNKNOWN
+    if values and all(evenness(value).varies for value in values):
+        length = max(evenness(value) for value in values)
+    return iteration(pair, Sameness.UNKNOWN, length, origin_of(*values))
 
 
 def _range(arguments: list[Value], world_size: int) -> Value:
@@ -98,9 +141,11 @@ def _range(arguments: list[Value], world_size: int) -> Value:
         except (TypeError, ValueError):
             return NOTHING_KNOWN
         origin = origin_of(*arguments)
+        share = _share_of(constants, origin, world_size)
         if len(numbers) <= 64:
-            return Many(tuple(Known(item, origin) for item in numbers), origin)
-        return Unknown(Sameness.SAME, length=Sameness.SAME)
+            return Many(tuple(Known(item, origin) for item in numbers), origin, share)
+        sameness = Sameness.SAME if origin is None else origin.sameness
+        return Unknown(sameness, origin, length=share, steps=len(numbers))
     found = combined(*arguments)
     step = arguments[2] if len(arguments) > 2 else None
     strided = isinstance(step, Known) and step.constant == world_size
@@ -114,8 +159,21 @@ def _range(arguments: list[Value], world_size: int) -> Value:
     return Unknown(Sameness.SAME, found.origin, length=varies)
 
 
-def _iteration(step: Many, length: Sameness | int) -> Value:
-    """What a loop runs over when each step gives ``step``."""
-    found = combined(*step.items)
-    known = length if isinstance(length, Sameness) else Sameness.SAME
-    return replace(found, length=known, each=step)
+def _share_of(constants: list[int], origin: Origin | None, world_size: int) -> Sameness:
+    """Whether ``range(rank, n, world_size)`` has as many numbers on all ranks."""
+    if origin is None or not origin.sameness.varies:
+        return Sameness.SAME
+    if len(constants) < 3 or constants[2] != world_size:
+        return Sameness.UNKNOWN
+    return Sameness.SAME if constants[1] % world_size == 0 else Sameness.RANK
+
+
+def iteration(
+    step: Value, length: Sameness | int, even: Sameness, origin: Origin | None = None
+) -> Unknown:
+    """What a loop runs over when each step gives ``step``; ``even``: whether all ranks take as many steps."""
+    found = combined(step)
+    steps = None if isinstance(length, Sameness) else length
+    return replace(
+        found, length=even, each=step, steps=steps, origin=found.origin if origin is None else origin
+    )

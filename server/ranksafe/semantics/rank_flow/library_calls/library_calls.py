@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.library_calls.builtin_functions import of_builtin
 from ranksafe.semantics.rank_flow.library_calls.data import of_data
-from ranksafe.semantics.rank_flow.library_calls.iteration import of_iteration
+from ranksafe.semantics.rank_flow.library_calls.iteration import iterates, of_iteration
 from ranksafe.semantics.rank_flow.library_calls.methods import LOSSES, TESTS, Methods
 from ranksafe.semantics.rank_flow.library_calls.tensors import of_tensors
 from ranksafe.semantics.rank_flow.traces import Event, Opaque
@@ -94,6 +94,11 @@ class LibraryCalls:
                 "accelerator", type="accelerate.Accelerator", node=node, module=run.module,
                 detail=detail,
             )  # fmt: skip
+        if name == "builtins.len" and len(arguments) == 1:
+            length = self._interpreter.generators.length(arguments[0], node)
+            if length is not None:
+                return length
+        arguments = self._iterated(node, name, arguments)
         made = of_data(run, node, name, arguments)
         if made is None:
             made = of_iteration(run, name, arguments)
@@ -102,6 +107,15 @@ class LibraryCalls:
         if made is None:
             made = of_tensors(run, node, name, arguments)
         return made
+
+    def _iterated(self, node: ast.Call, name: str, arguments: list[Value]) -> list[Value]:
+        """The arguments, with what loops over them run over instead of the project's objects."""
+        generators = self._interpreter.generators
+        if name.rpartition(".")[2] == "DataLoader":
+            return [generators.data_of(value, node) for value in arguments]
+        if iterates(name):
+            return [generators.iterated(value, node) for value in arguments]
+        return arguments
 
 
 def _by_rows(arguments: list[Value]) -> Unknown:

@@ -67,6 +67,8 @@ LOSSES = frozenset(
     }
 )  # fmt: skip
 
+_SELECTS = frozenset({"nonzero", "unique", "masked_select", "argwhere", "unique_consecutive"})
+"""As many elements as the data makes them."""
 _AGREES = ("reduce", "gather", "sync", "average", "avg", "mean", "broadcast", "all_", "global")
 _ALGEBRA = frozenset(
     {
@@ -157,6 +159,9 @@ class Methods:
                 if makes_a_loss(word) or word in _ALGEBRA:
                     return found
                 return replace(NOTHING_KNOWN, made_by=receiver.made_by or found.made_by)
+            if word in _SELECTS and receiver.sameness.varies:
+                found = combined(receiver, *arguments)
+                return replace(found, shape=Sameness.DATA, length=Sameness.DATA)
             if word in _KEEPS_SHAPE:
                 return elementwise(receiver)
             if word in _KEEPS_FIRST and arguments and isinstance(receiver.shape, Sameness):
@@ -166,6 +171,8 @@ class Methods:
                 return replace(found, shape=found.sameness) if found.sameness.varies else found
             if word in TESTS:
                 return replace(combined(receiver, *arguments), decides=True)
+            if word in ("size", "numel") and receiver.length.varies:
+                return Unknown(receiver.length, receiver.origin)
             if word in ("size", "dim", "numel", "keys", "items"):
                 return NOTHING_KNOWN
             return combined(receiver, *arguments)

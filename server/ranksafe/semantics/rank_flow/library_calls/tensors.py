@@ -50,7 +50,7 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
         run.seeded_by_rank = any(item.sameness.varies for item in arguments)
         return SAME
     if name == "torch.seed":
-        # Seeds from the system's randomness; without a seed, all processes start alike (torch 2.13, default generator).
+        # The process takes a seed of its own.
         run.seeded_by_rank = True
         return Unknown(Sameness.DATA, run.origin(node, Sameness.DATA))
     if name in _CLOCKS or (name.startswith(_RANDOM) and last not in ("seed", "default_rng")):

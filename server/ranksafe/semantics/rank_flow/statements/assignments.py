@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.expressions.operators import computed
@@ -17,6 +16,7 @@ from ranksafe.semantics.rank_flow.values import (
     Unknown,
     Value,
     combined,
+    part_of,
 )
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Assignments:
         if isinstance(value, Many) and len(value.items) == count:
             return value.items[index]
         if isinstance(value, Unknown):
-            return replace(value, length=Sameness.UNKNOWN)
+            return part_of(value)
         return NOTHING_KNOWN
 
     def bind_each(self, target: ast.expr, iterable: Value) -> None:

@@ -35,6 +35,7 @@ class Loops:
     def run_for(self, node: ast.For) -> bool:
         """``for``: a short one of known length step by step, others as a loop."""
         iterable = self._interpreter.expressions.value(node.iter)
+        iterable = self._interpreter.generators.iterated(iterable, node.iter)
         count = length_of(iterable)
         self._run.none_used(iterable, node.iter)
         depends = origin_of(iterable) is not None and not isinstance(count, Sameness)

@@ -1,0 +1,67 @@
+"""Slices, written ``xs[a:b:c]`` or ``islice(xs, a, b, c)``, and the shares of data that they cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ranksafe.semantics.rank_flow.values import (
+    Known,
+    Many,
+    Sameness,
+    Share,
+    Unknown,
+    Value,
+    combined,
+    length_of,
+    origin_of,
+)
+
+
+def sliced(base: Value, bounds: list[Value | None], world_size: int) -> Value:
+    """A slice with these bounds: lower, upper, step."""
+    given = [item for item in bounds if item is not None]
+    cut = _cut(bounds)
+    if isinstance(base, Many) and cut is not None:
+        return Many(base.items[cut], origin_of(*given), _share_of(base, bounds, world_size))
+    found = combined(base, *given)
+    varying = max((item.sameness for item in given), default=Sameness.SAME)
+    if not varying.varies:
+        return replace(found, length=Sameness.UNKNOWN)
+    step = bounds[2]
+    even = isinstance(base, Unknown) and base.share is Share.EVEN
+    rows = length_of(base)
+    steps = None
+    if not isinstance(rows, Sameness):
+        even = even or rows % world_size == 0
+        steps = None if cut is None else len(range(rows)[cut])
+    # xs[rank::world_size]: the shares differ by one wherever the length does not divide.
+    strided = isinstance(step, Known) and step.constant == world_size and not even
+    uneven = strided or found.share is Share.UNEVEN
+    shape = Sameness.RANK if uneven else Sameness.UNKNOWN
+    return replace(
+        found,
+        sameness=Sameness.DATA,
+        length=Sameness.RANK if uneven else Sameness.UNKNOWN,
+        shape=Sameness.DATA if varying is Sameness.DATA else shape,
+        origin=origin_of(*given) or found.origin,
+        steps=steps,
+    )
+
+
+def _cut(bounds: list[Value | None]) -> slice | None:
+    """The bounds as numbers, where they are known."""
+    constants = [item.constant if isinstance(item, Known) else None for item in bounds]
+    known = all(item is None or isinstance(item, Known) for item in bounds)
+    if not known or not all(item is None or isinstance(item, int) for item in constants):
+        return None
+    return None if constants[2] == 0 else slice(*constants)
+
+
+def _share_of(base: Many, bounds: list[Value | None], world_size: int) -> Sameness:
+    """Whether all ranks have as many of the items: ``xs[rank::world_size]`` when their number divides."""
+    if origin_of(*(item for item in bounds if item is not None)) is None:
+        return base.length if base.origin is not None else Sameness.SAME
+    step = bounds[2]
+    if not isinstance(step, Known) or step.constant != world_size or bounds[1] is not None:
+        return Sameness.UNKNOWN
+    return Sameness.SAME if len(base.items) % world_size == 0 else Sameness.RANK

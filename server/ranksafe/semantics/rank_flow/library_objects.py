@@ -1,0 +1,202 @@
+"""Objects of training libraries: which class of the table of collectives a value belongs to.
+
+``self`` of a LightningModule, ``self.trainer`` in it, the ``trainer`` that a callback is given, a Fabric, a metric, a
+subclass of transformers' Trainer: what their methods and properties do stands in the table under the library's class.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.libraries import ancestors_of
+from ranksafe.semantics.rank_flow.operations import (
+    Operation,
+    attribute_classes,
+    derived_classes,
+    operation_named,
+    owners,
+    table_name,
+)
+from ranksafe.semantics.rank_flow.traces import Event
+from ranksafe.semantics.rank_flow.values import SAME, Known, Thing, Value
+from ranksafe.semantics.walking import FUNCTIONS
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.module import Module
+    from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+_CALLBACK = "lightning.pytorch.callbacks.Callback"
+_FABRIC = "lightning.fabric.Fabric"
+_METRIC = "torchmetrics.Metric"
+_HOOK_PARAMETERS = {
+    "trainer": "lightning.pytorch.Trainer",
+    "pl_module": "lightning.pytorch.LightningModule",
+}
+"""What Lightning gives a callback's hooks, by the names that its documentation uses."""
+_HAS_OWN_THING = ("accelerate.", "torch.")
+
+
+class LibraryObjects:
+    """Finds the library's class behind an object, and what its methods, properties and attributes are."""
+
+    def __init__(self, interpreter: Interpreter) -> None:
+        self._run = interpreter.run
+        self._interpreter = interpreter
+
+    # -- classes
+
+    def made(self, node: ast.Call, name: str) -> Thing | None:
+        """What a call of a library's class returns."""
+        found = self._classes(self._run.module, name)
+        for owner in found:
+            if owner.startswith(_HAS_OWN_THING) or not _is_certain(owner, self._run.module):
+                continue
+            return Thing(
+                "library", type=owner, node=node, module=self._run.module, detail=_detail(node)
+            )
+        return None
+
+    def parameter(self, item: ast.arg, type_: str | None) -> Thing | None:
+        """A parameter that is annotated with a library's class, or that a callback's hook is given."""
+        run = self._run
+        found = [] if type_ is None else self._classes(run.module, type_)
+        if not found and item.arg == "fabric" and "Fabric" in run.module.source.text:
+            found = [_FABRIC]
+        receiver = run.frame.receiver
+        if not found and receiver is not None and item.arg in _HOOK_PARAMETERS:
+            if _CALLBACK in self._classes_of(receiver):
+                found = [_HOOK_PARAMETERS[item.arg]]
+        for owner in found:
+            if not owner.startswith(_HAS_OWN_THING) and _is_certain(owner, run.module):
+                kind = "wrapped" if owner == "deepspeed.DeepSpeedEngine" else "library"
+                detail = "engine" if kind == "wrapped" else None
+                return Thing(kind, type=owner, node=item, module=run.module, detail=detail)
+        return None
+
+    def _classes_of(self, thing: Thing) -> list[str]:
+        """The classes of the table that an object belongs to."""
+        if thing.kind in ("library", "wrapped", "accelerator"):
+            return [thing.type] if thing.type else []
+        if thing.kind != "object" or thing.module is None or not thing.type:
+            return []
+        return self._classes(thing.module, thing.type)
+
+    def _classes(self, module: Module, name: str) -> list[str]:
+        found: list[str] = []
+        for ancestor in sorted(module.types.lineage(name)):
+            for known in (ancestor, *ancestors_of(ancestor)):
+                owner = _owner(known)
+                if owner is not None and owner not in found:
+                    found.append(owner)
+        return found
+
+    # -- members
+
+    def method_name(self, thing: Thing, attribute: str) -> str | None:
+        """The table's name of a method that an object has from a library; None where the project has its own."""
+        if thing.kind == "object":
+            if self._run.attribute(thing, attribute) is not None:
+                return None
+            if self._interpreter.functions.method(thing, attribute) is not None:
+                return None
+        return self._member(self._classes_of(thing), attribute)
+
+    def method_of_type(self, type_: str, attribute: str) -> str | None:
+        """The same for an object of which only its class is known."""
+        module = self._run.module
+        definition = module.class_named(type_)
+        if definition is not None:
+            thing = Thing("object", type=type_, node=definition, module=module)
+            return self.method_name(thing, attribute)
+        return self._member(self._classes(module, type_), attribute)
+
+    def method_of_super(self, function: ast.Attribute) -> str | None:
+        """``super().evaluate()`` in a class whose other bases in the project do not define it."""
+        call, module = function.value, self._run.module
+        if not isinstance(call, ast.Call) or call.args or call.keywords:
+            return None
+        if not isinstance(call.func, ast.Name) or call.func.id != "super":
+            return None
+        method = module.enclosing_function(function)
+        cls = None if method is None else module.parent(method)
+        if not isinstance(cls, ast.ClassDef):
+            return None
+        for base in cls.bases:
+            found = self._interpreter.functions.named(module, base)
+            if found is not None and found.kind == "class":
+                inner = Thing("object", type=found.type, node=found.node, module=found.module)
+                if self._interpreter.functions.method(inner, function.attr) is not None:
+                    return None
+        return self._member(self._classes(module, module.class_name(cls)), function.attr)
+
+    def _member(self, classes: list[str], attribute: str) -> str | None:
+        for owner in classes:
+            name = f"{owner}.{attribute}"
+            if operation_named(name) is not None and _is_certain(owner, self._run.module):
+                return name
+        return None
+
+    def attribute(self, base: Thing, node: ast.Attribute) -> Value | None:
+        """An attribute of a library's object: another one of its objects, or a property that communicates."""
+        run = self._run
+        classes = self._classes_of(base)
+        name = self._member(classes, node.attr)
+        operation: Operation | None = None if name is None else operation_named(name)
+        if operation is not None and operation.is_property:
+            run.items.append(Event(operation, run.place(node)))
+            return SAME
+        for owner in classes:
+            type_ = attribute_classes().get(f"{owner}.{node.attr}")
+            if type_ is not None:
+                kind = "accelerator" if type_ == "accelerate.Accelerator" else "library"
+                return Thing(kind, type=type_, node=node, module=run.module, detail=base.detail)
+        return None
+
+    def answer(self, thing: Thing, node: ast.Call, word: str) -> Value | None:
+        """``trainer.is_world_process_zero()``: what a library's method says of the rank."""
+        if not self._classes_of(thing):
+            return None
+        return self._interpreter.expressions.by_word(word, node)
+
+
+def _owner(name: str) -> str | None:
+    """The class of the table that a library's class is or derives from."""
+    known = table_name(f"{name}.")[:-1]
+    if known in owners():
+        return known
+    exact = derived_classes().get(known)
+    if exact is not None:
+        return exact
+    package, _, last = known.rpartition(".")
+    while package and last[:1].isupper():
+        found = derived_classes().get(f"{package}.*")
+        if found is not None:
+            return found
+        package = package.rpartition(".")[0]
+    return None
+
+
+def _is_certain(owner: str, module: Module) -> bool:
+    """Metrics synchronise in ``compute`` unless they are told not to; then nothing is said about any in the file."""
+    return owner != _METRIC or "sync_on_compute" not in module.source.text
+
+
+def _detail(node: ast.Call) -> str | None:
+    """How a Fabric or a Trainer shards models: ``fsdp``, ``zero3``, or None."""
+    for keyword in node.keywords:
+        if keyword.arg == "strategy":
+            written = ast.unparse(keyword.value).lower()
+            if "fsdp" in written:
+                return "fsdp"
+            if "deepspeed" in written:
+                return "zero3" if "stage_3" in written or "stage=3" in written else "engine"
+    return None
+
+
+def is_constant(value: Value, constant: object) -> bool:
+    """Whether a value is known to be a constant."""
+    return isinstance(value, Known) and value.constant is constant
+
+
+__all__ = ["FUNCTIONS", "LibraryObjects", "is_constant"]
