@@ -25,6 +25,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.facts import data_parallel_reachable
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.project import Project
 
 
 def _metadata(code: str) -> RuleMetadata:
@@ -132,11 +133,11 @@ class EveryRankIssue(Rule):
             yield self.finding(module, issue.place.node, _said(text))
 
 
-def noisy_analyzer() -> Analyzer:
-    """An analyzer with the noisy rules only."""
+def noisy_analyzer(project: Project | None = None) -> Analyzer:
+    """An analyzer with the noisy rules only; ``project``: what is known of other files."""
     rules: list[Rule] = [EveryCall(), EveryClass(), TrainerCalls(), WholeFile(), EveryRankIssue()]
     folders = [RuleFolder(rule, Path("noisy"), "noisy") for rule in rules]
-    return Analyzer(Registry.of(folders), Configuration(), LaunchContext())
+    return Analyzer(Registry.of(folders), Configuration(), LaunchContext(), project)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,24 @@ trainer = Trainer(model=model)
 if __name__ == "__main__":
     trainer.train()
 """
+CALLER = """\
+import torch.distributed as dist
+from metrics import total
+
+
+def log(value):
+    if dist.get_rank() == 0:
+        print(total(value))
+    dist.barrier()
+"""
+HELPER = """\
+import torch.distributed as dist
+
+
+def total(value):
+    dist.all_reduce(value)
+    return value
+"""
 OTHER = "import torch\n\nprint(torch.ones(1))\n"
 
 
@@ -73,6 +91,33 @@ async def test_a_file_that_comes_and_goes_on_disk_counts(
     path.unlink()
     _changed(editor, path)
     await editor.shown_with(user)
+
+
+async def test_a_deadlock_names_its_place_in_a_file_that_changes_on_disk(
+    start_editor: StartEditor, tmp_path: Path
+) -> None:
+    editor = await start_editor(
+        options={"settings": {"select": ["RS401"]}},
+        environment={"XDG_CACHE_HOME": str(tmp_path / "cache")},
+    )
+    helper = editor.write("metrics.py", HELPER)
+    user = editor.open("train.py", CALLER)
+
+    (finding,) = await editor.shown_with(user, "RS401")
+    assert _texts_at(finding, helper) == ["dist.all_reduce(value)"]
+    editor.write("metrics.py", HELPER.replace("    dist", '    print("value")\n\n    dist'))
+    _changed(editor, helper)
+    moved = await editor.until(lambda: _others(editor.shown(user), finding))
+    assert _texts_at(moved[0], helper) == ["dist.all_reduce(value)"]
+
+    # What was in an editor and is closed stands on the disk again.
+    opened = editor.open("metrics.py", helper.read_text())
+    version = editor.change(opened, whole("# longer\n" * 9 + HELPER))
+    await editor.version_shown(opened, version)
+    editor.write("metrics.py", "# longer\n" * 9 + HELPER)
+    editor.close(opened)
+    closed = await editor.until(lambda: _others(editor.shown(user), finding, moved[0]))
+    assert _texts_at(closed[0], helper) == ["dist.all_reduce(value)"]
 
 
 async def test_a_client_that_pulls_is_told_to_ask_again(
@@ -138,3 +183,21 @@ def _finished(client: LanguageClient) -> Sequence[Any] | None:
         if steps and isinstance(steps[-1], types.WorkDoneProgressEnd):
             return list(steps)
     return None
+
+
+def _texts_at(finding: types.Diagnostic, path: Path) -> list[str]:
+    """What a finding's places in a file underline there."""
+    lines = path.read_text().splitlines()
+    places = [
+        one.location.range
+        for one in finding.related_information or ()
+        if one.location.uri == path.as_uri()
+    ]
+    return [lines[one.start.line][one.start.character : one.end.character] for one in places]
+
+
+def _others(
+    shown: Sequence[types.Diagnostic], *before: types.Diagnostic
+) -> Sequence[types.Diagnostic]:
+    """What is shown, once that is something else."""
+    return [one for one in shown if one not in before]

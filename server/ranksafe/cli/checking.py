@@ -257,6 +257,7 @@ def _check_jobs(jobs: Sequence[Job], checker: Checker) -> Iterator[FileResult]:
         with _without_garbage_collection():
             for job in jobs:
                 yield checker.check(job)
+                _collect_when_much_is_left()
         checker.keep()
         return
     yield from _check_in_pool(jobs, workers, checker)
@@ -281,6 +282,8 @@ def _check_in_pool(jobs: Sequence[Job], workers: int, checker: Checker) -> Itera
     checker.keep()
 
 
+_OBJECTS_LEFT = 1_000_000
+"""So many objects, of about 100 bytes, may be left over before they are collected."""
 _worker_checker: Checker | None = None
 
 
@@ -294,9 +297,14 @@ def _start_worker(with_edits: bool, keeps: bool) -> None:
 def _check_in_worker(job: Job) -> tuple[FileResult, dict[Path, Batch]]:
     assert _worker_checker is not None
     result = _worker_checker.check(job)
-    if len(job.data) > 200_000:
-        gc.collect()
+    _collect_when_much_is_left()
     return result, _worker_checker.found_out() if _worker_checker.keeps else {}
+
+
+def _collect_when_much_is_left() -> None:
+    """Free the trees of checked files: they refer to each other, and to those of the files they import."""
+    if gc.get_count()[0] > _OBJECTS_LEFT:
+        gc.collect()
 
 
 @contextlib.contextmanager

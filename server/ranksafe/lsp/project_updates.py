@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -33,6 +33,8 @@ class ProjectUpdates:
         self._on_disk: deque[Path] = deque()
         self._changes: list[tuple[ProjectIndex, Change]] = []
         self._due: deque[str] = deque()
+        self._following: Iterator[int] | None = None
+        """What the open documents depend on, being found out for the changes that wait."""
         self._stepping = False
         self._shows_changed = False
         self._own: set[str] = set()
@@ -112,7 +114,8 @@ class ProjectUpdates:
         if self._on_disk:
             self._look_at_disk()
         elif self._changes:
-            self._find_affected()
+            if self._has_followed():
+                self._find_affected()
         elif self._due:
             document = self._server.documents.get(self._due.popleft())
             if document is not None and self._server.checks.check_one_again(document):
@@ -132,6 +135,17 @@ class ProjectUpdates:
                 self._changes += self._server.projects.update(path, None)
             elif document.analysis is None or document.analysis.status == "complete":
                 self._take_over(document)
+
+    def _has_followed(self) -> bool:
+        """Find out a little more of what the open documents depend on; whether all is known."""
+        if self._following is None:
+            self._following = self._server.projects.following()
+        until = time.perf_counter() + _SLICE_SECONDS
+        for _ in self._following:
+            if time.perf_counter() >= until:
+                return False
+        self._following = None
+        return True
 
     def _find_affected(self) -> None:
         changes, self._changes = self._changes, []

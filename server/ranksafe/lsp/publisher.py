@@ -42,7 +42,7 @@ class Publisher:
         self.client_pulls = False
         self._pushed_unopened: set[str] = set()
         self._unopened: dict[Path, LineBuffer] = {}
-        """Lines of files that a failure's frames name, read once per run."""
+        """Lines of files that are not open but named by a finding's related places or a failure's frames."""
 
     # -- what is shown
 
@@ -108,6 +108,11 @@ class Publisher:
         if uri in self._pushed_unopened:
             self._pushed_unopened.discard(uri)
             self.clear(uri)
+
+    def changed_on_disk(self, paths: Iterable[Path]) -> None:
+        """Files were written or went: columns in them are counted anew."""
+        for path in paths:
+            self._unopened.pop(path, None)
 
     # -- pulled
 

@@ -50,6 +50,7 @@ class WorkspaceEvents:
         paths = [path for change in params.changes if (path := self._server.path_of(change.uri))]
         if any(path.name in CONFIGURATION_FILES for path in paths):
             self._everything_soon()
+        self._server.publisher.changed_on_disk(paths)
         self._server.project_updates.changed_on_disk(paths)
 
     def everything_changed(self) -> None:

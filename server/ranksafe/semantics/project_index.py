@@ -15,6 +15,7 @@ from ranksafe.semantics.libraries import canonical
 from ranksafe.semantics.project_changes import Change
 from ranksafe.semantics.project_files import ProjectFiles, read_text
 from ranksafe.semantics.project_texts import ProjectTexts
+from ranksafe.semantics.star_imports import StarImports
 from ranksafe.semantics.summary import Summary, to_text
 from ranksafe.semantics.summary_store import SummaryStore
 from ranksafe.semantics.training import TrainingUses
@@ -41,6 +42,7 @@ class ProjectIndex:
         self._names = ProjectFiles(self.root)
         self._training = TrainingUses(self)
         self._dependents = Dependents(self)
+        self._stars = StarImports(self)
 
     # -- keeping up to date
 
@@ -60,6 +62,8 @@ class ProjectIndex:
         if changed:
             after = texts.load_summary(path)
             summary = None in (summary_before, after) or summary_before != _as_text(after)
+        if files or summary:
+            self._stars.changed()
         if files:
             self._training.files_changed()
             self._dependents.files_changed()
@@ -152,6 +156,16 @@ class ProjectIndex:
         """What ``import module`` means in a file: a project module's name, else the name as it is."""
         return self._names.import_name(importer, module)
 
+    def path_of(self, module: str) -> Path | None:
+        """The file of a module; None when it is none of the project's."""
+        return self._names.path_of(module)
+
+    def stars_of(self, path: Path, summary: Summary) -> Iterator[str]:
+        """The modules from which a file imports all."""
+        module = self.module_name(path)
+        for level, name in summary.stars:
+            yield self._absolute(path, module, level, name)
+
     def split(self, name: str) -> tuple[str, Path, list[str]] | None:
         """The longest leading part of a dotted name that is a module, its file, and the rest."""
         return self._names.split(name)
@@ -185,8 +199,7 @@ class ProjectIndex:
             target = self._in_file(path, module, summary, head)
             if target is not None and target != name:
                 return self._resolve(canonical(".".join([target, *rest[1:]])), hops + 1, seen)
-        for level, star in summary.stars:
-            origin = self._absolute(path, module, level, star)
+        for origin in self._stars.bringing(path, summary, head):
             exported = self._export(origin, head, hops + 1, seen)
             if exported is not None:
                 return ".".join([exported, *rest[1:]])

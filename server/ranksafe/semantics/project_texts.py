@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -163,6 +163,11 @@ class ProjectTexts:
         if path not in self._open_texts and content_hash(text) == known:
             self.store.put_summary(known, to_text(summary))
         return summary
+
+    def note(self, paths: Iterable[Path]) -> None:
+        """An answer that was kept is used again: the summaries of these files have a part in it."""
+        if self._noted is not None:
+            self._noted.update(paths)
 
     @contextmanager
     def noting_summaries(self) -> Iterator[set[Path]]:

@@ -50,6 +50,10 @@ class Summary:
             or name in self.constants
         )
 
+    def bound_names(self) -> set[str]:
+        """All names for which `binds` says yes."""
+        return {*self.classes, *self.functions, *self.imports, *self.aliases, *self.constants}
+
 
 def to_text(summary: Summary) -> str:
     """The summary as one line of JSON."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from itertools import accumulate
 
 from ranksafe.source.position import Edit, Position, Range
 
@@ -31,11 +32,12 @@ def split_lines(text: str) -> list[str]:
 class SourceText:
     """Immutable text of one version of a file."""
 
-    __slots__ = ("lines", "text")
+    __slots__ = ("_starts", "lines", "text")
 
     def __init__(self, text: str, lines: list[str] | None = None) -> None:
         self.text = text
         self.lines = split_lines(text) if lines is None else lines
+        self._starts: list[int] | None = None
 
     def column_of_byte(self, line: int, byte_column: int) -> int:
         """Code-point column for the parser's UTF-8 byte column; columns past the end stay at the end."""
@@ -58,8 +60,10 @@ class SourceText:
     def offset_of(self, position: Position) -> int:
         """Index into `text`; positions past a line's end are clamped to it."""
         line = min(position.line, len(self.lines) - 1)
-        before = sum(map(len, self.lines[:line]))
-        return before + min(position.column, len(self.lines[line]))
+        if self._starts is None:
+            # Asked for thousands of times for one text, or never.
+            self._starts = list(accumulate(map(len, self.lines), initial=0))
+        return self._starts[line] + min(position.column, len(self.lines[line]))
 
     def slice(self, place: Range) -> str:
         """The text in a range."""

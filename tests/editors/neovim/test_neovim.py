@@ -44,7 +44,8 @@ if __name__ == "__main__":
     check(dist.get_rank())
 """
 
-REPLICAS = (HERE.parent / "vscode" / "workspace" / "rehearsed_run.py").read_text()
+WORKSPACE = HERE.parent / "vscode" / "workspace"
+REPLICAS = (WORKSPACE / "rehearsed_run.py").read_text()
 
 ENDLESS = """\
 import time
@@ -83,10 +84,12 @@ def project(tmp_path: Path) -> Path:
     (folder / "failing.py").write_text(FAILING)
     (folder / "endless.py").write_text(ENDLESS)
     (folder / "replicas.py").write_text(REPLICAS)
+    for name in ("guarded_metrics.py", "metrics.py"):
+        shutil.copy(WORKSPACE / name, folder)
     return folder
 
 
-@pytest.mark.parametrize("journey", ["findings", "half_typed", "untrusted"])
+@pytest.mark.parametrize("journey", ["findings", "half_typed", "deadlock", "untrusted"])
 def test_journey(journey: str, neovim: str, project: Path) -> None:
     _travel(journey, neovim, project)
 

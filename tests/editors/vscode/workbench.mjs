@@ -4,16 +4,18 @@ import { join } from "node:path";
 
 import { chromium } from "playwright-core";
 
+import { ProblemsView } from "./problemsView.mjs";
 import { squigglesOnPage } from "./squiggles.mjs";
+import { comes, MOMENT, plain, TIMEOUT, until } from "./waiting.mjs";
 
-const TIMEOUT = 1_000 * Number(process.env.RANKSAFE_UI_SECONDS || 60);
-/** View lines hold no-break spaces for blanks. */
-export const plain = (text) => text.replaceAll("\u00a0", " ").trim();
+/** Beside the line, or in the margin where the line leaves no room. */
+const LIGHT_BULB = '.editor-instance .lightBulbWidget, .editor-instance [class*="codicon-gutter-lightbulb"]';
 
 export class Workbench {
     constructor(page, screenshots) {
         this.page = page;
         this.screenshots = screenshots;
+        this.problemsView = new ProblemsView(page);
     }
 
     static async launch({ executable, home, screenshots }) {
@@ -45,19 +47,8 @@ export class Workbench {
         return this.page.screenshot({ path: join(this.screenshots, `${name}.png`), ...options });
     }
 
-    /** Waits until `read` returns something true, and returns it. `what` names it in the failure. */
-    async until(what, read, timeout = TIMEOUT) {
-        const deadline = Date.now() + timeout;
-        for (;;) {
-            const value = await read();
-            if (value) {
-                return value;
-            }
-            if (Date.now() > deadline) {
-                throw new Error(`not seen within ${timeout / 1000} s: ${what}`);
-            }
-            await new Promise((resolve) => setTimeout(resolve, 100));
-        }
+    until(what, read, timeout = TIMEOUT) {
+        return until(what, read, timeout);
     }
 
     /** What the language status of the active file says. */
@@ -79,9 +70,13 @@ export class Workbench {
         return this.page.locator(`.tab.active[data-resource-name="${name}"]`);
     }
 
+    /** The tab of a file, in front or not. */
+    tabOf(name) {
+        return this.page.locator(`.tab[data-resource-name="${name}"]`);
+    }
+
     async open(name) {
-        await this.page.keyboard.press("Control+P");
-        await this.pick(name, name);
+        await this.quickInput("Control+P", name, name);
         await this.tab(name).waitFor();
         await this.page.locator(".editor-instance .view-line, .notebook-editor .view-line").first().waitFor();
     }
@@ -91,8 +86,7 @@ export class Workbench {
      * editor loses the focus, VS Code drops the request for lenses that it has put off.
      */
     async openInPassing(name) {
-        await this.page.keyboard.press("Control+P");
-        await this.pick(name, name);
+        await this.quickInput("Control+P", name, name);
         for (let turn = 0; turn < 10; turn += 1) {
             await this.page.keyboard.press("Control+1");
             await this.page.keyboard.press("Control+Shift+M");
@@ -100,13 +94,42 @@ export class Workbench {
         await this.tab(name).waitFor();
     }
 
-    /** Types into the open quick input and takes the entry that holds `label`, once it is the chosen one. */
+    /**
+     * Opens the quick input by a key, types, and takes the entry that holds `label`. Once more where it went away: whatever
+     * takes the focus closes it, and one that is opened while the window starts may stay empty.
+     */
+    async quickInput(key, typed, label) {
+        const entry = this.quickEntry(label);
+        await this.until(`${label} in the quick input`, async () => {
+            await this.page.keyboard.press(key);
+            await this.quickInputBox().fill(typed, { timeout: MOMENT }).catch(() => undefined);
+            if (await comes(entry)) {
+                return true;
+            }
+            await this.page.keyboard.press("Escape");
+            return false;
+        });
+        await this.take(entry);
+    }
+
+    /** The same in a quick input that a command has opened. */
     async pick(typed, label) {
-        const input = this.page.locator(".quick-input-widget input");
-        await input.waitFor();
-        await input.fill(typed);
-        const entry = this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: label });
+        await this.quickInputBox().fill(typed);
+        const entry = this.quickEntry(label);
         await entry.waitFor();
+        await this.take(entry);
+    }
+
+    quickInputBox() {
+        return this.page.locator(".quick-input-widget input");
+    }
+
+    /** The chosen entry, if it holds `label`. */
+    quickEntry(label) {
+        return this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: label });
+    }
+
+    async take(entry) {
         await this.page.keyboard.press("Enter");
         // The input closes, or asks the next question.
         await entry.waitFor({ state: "hidden" });
@@ -124,8 +147,7 @@ export class Workbench {
     // Commands and dialogs
 
     async command(title) {
-        await this.page.keyboard.press("F1");
-        await this.pick(`>${title}`, title);
+        await this.quickInput("F1", `>${title}`, title);
     }
 
     /** Sets a user setting where a user does: in the settings file, open in the editor. */
@@ -217,17 +239,26 @@ export class Workbench {
 
     // Fixes
 
+    /**
+     * Puts the cursor there and waits for the light bulb. VS Code asks for actions 250 ms after each move of the cursor, and
+     * this forgets what was asked for in between (1.139.1, `CodeActionOracle`): neither the list nor Fix All would come.
+     */
+    async lightBulb(text) {
+        const bulb = this.page.locator(LIGHT_BULB).filter({ visible: true }).first();
+        await this.until(`the light bulb of ${text}`, async () => {
+            // A lens that comes in the same instant moves the line away from under the mouse.
+            await this.token(text).click();
+            // A hover that comes up under the mouse closes the list of actions.
+            await this.page.mouse.move(5, 5);
+            return comes(bulb);
+        });
+    }
+
     async openActions(text) {
-        await this.token(text).click();
-        // A hover that comes up under the mouse closes the list again.
-        await this.page.mouse.move(5, 5);
-        const first = this.page.locator(".action-widget .monaco-list-row").first();
+        await this.lightBulb(text);
         await this.until("the list of actions", async () => {
             await this.page.keyboard.press("Control+.");
-            return first.waitFor({ timeout: 5_000 }).then(
-                () => true,
-                () => false,
-            );
+            return comes(this.page.locator(".action-widget .monaco-list-row").first());
         });
     }
 
@@ -259,31 +290,14 @@ export class Workbench {
 
     // Problems
 
-    async openProblems() {
-        if (!(await this.page.locator(".markers-panel").isVisible())) {
-            await this.page.keyboard.press("Control+Shift+M");
-        }
-        await this.page.locator(".markers-panel").waitFor();
-    }
-
     /** The rows of the Problems view, as text. */
-    async problems() {
-        return (await this.page.locator(".markers-panel .monaco-list-row").allInnerTexts()).map((text) => plain(text).replace(/\s+/g, " "));
-    }
-
-    /** Shows the related places of a problem. */
-    async expandProblem(text) {
-        const row = this.page.locator(".markers-panel .monaco-list-row", { hasText: text }).first();
-        await row.click();
-        if ((await row.getAttribute("aria-expanded")) !== "true") {
-            await this.page.keyboard.press("ArrowRight");
-        }
-        await this.page.locator('.markers-panel .monaco-list-row[aria-expanded="true"]', { hasText: text }).first().waitFor();
+    problems() {
+        return this.problemsView.rows();
     }
 
     /** Waits for a row of the Problems view that matches. */
     async problem(pattern) {
-        await this.openProblems();
+        await this.problemsView.open();
         return this.until(`a problem like ${pattern}`, async () => (await this.problems()).find((row) => pattern.test(row)));
     }
 }

@@ -13,10 +13,22 @@ _MESSAGE = Translated(
     "All ranks have to name the same root of {operation}, but here it depends on {reason}",
     "所有 rank 必须为 {operation} 指定相同的根节点，而这里它取决于 {reason}",
 )
+_NO_MEMBER = Translated(
+    "The root of this {operation} is no member of its group: src and dst count the ranks of all processes",
+    "这个 {operation} 的根节点不属于它的组：src 和 dst 是全局 rank",
+)
+_TENSOR = Translated(
+    "The tensor of this {operation} has another {what} on other ranks",
+    "这个 {operation} 的张量在其他 rank 上{what}不同",
+)
+_WHAT = {
+    "shape": Translated("shape", "形状"),
+    "dtype": Translated("element type", "元素类型"),
+}
 
 
 class RootDiffersBetweenRanks(RankFlowRule):
-    """Reports src and dst arguments that depend on the rank."""
+    """Reports roots that depend on the rank or are not in the group, and tensors that do not fit the others'."""
 
     metadata = RuleMetadata(
         code="RS415",
@@ -32,4 +44,8 @@ class RootDiffersBetweenRanks(RankFlowRule):
 
     def message(self, issue: Issue) -> Translated:
         """The sentence for one issue."""
+        if issue.name == "member":
+            return _NO_MEMBER.filled(operation=issue.operation)
+        if issue.name in _WHAT:
+            return _TENSOR.filled(operation=issue.operation, what=_WHAT[issue.name])
         return _MESSAGE.filled(operation=issue.operation, reason=reason(issue))

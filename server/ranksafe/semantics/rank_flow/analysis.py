@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.facts import is_main_guard
+from ranksafe.semantics.rank_flow.caller_counts import even_loops, without_even_loops
 from ranksafe.semantics.rank_flow.comparison.comparison import Comparison
 from ranksafe.semantics.rank_flow.diagram import Traces, rows
 from ranksafe.semantics.rank_flow.functions import Functions
@@ -17,7 +18,7 @@ from ranksafe.semantics.rank_flow.issues import Issue, Kind
 from ranksafe.semantics.rank_flow.local_decisions import local_decisions
 from ranksafe.semantics.rank_flow.operations import words
 from ranksafe.semantics.rank_flow.other_paths import other_paths
-from ranksafe.semantics.rank_flow.point_to_point import unmatched
+from ranksafe.semantics.rank_flow.point_to_point import communicates, unmatched
 from ranksafe.semantics.rank_flow.roots import roots_around
 from ranksafe.semantics.rank_flow.run import Frame, Heap, TooLarge
 from ranksafe.semantics.rank_flow.sources import World
@@ -54,10 +55,8 @@ class RankFlow:
         """Everything found, in source order, each place once."""
         module = self._module
         found: dict[tuple[Kind, int], Issue] = {}
-        for unit in module.all_units():
-            for issue in self._of_unit(unit):
-                found.setdefault((issue.kind, id(issue.place.node)), issue)
-        for issue in self._at_top():
+        flow = [issue for unit in module.all_units() for issue in self._of_unit(unit)]
+        for issue in without_even_loops([*flow, *self._at_top()]):
             found.setdefault((issue.kind, id(issue.place.node)), issue)
         for issue in (*other_paths(module, self._functions), *unwaited(module)):
             found.setdefault((issue.kind, id(issue.place.node)), issue)
@@ -147,8 +146,9 @@ class RankFlow:
     def _larger_world(self, runs: list[Interpreter]) -> int | None:
         """The size of a second world, when two ranks do not show what the code does."""
         largest = max(run.run.largest_rank for run in runs)
-        if self._ranks is not None and 2 < self._ranks <= _LARGEST_WORLD and largest >= 1:
-            return self._ranks
+        if self._ranks is not None and 2 < self._ranks <= _LARGEST_WORLD:
+            if largest >= 1 or any(communicates(run.run.items) for run in runs):
+                return self._ranks
         if largest >= 2:
             return min(largest + 1, _LARGEST_WORLD)
         return 4 if any(run.run.depends_on_parity for run in runs) else None
@@ -185,6 +185,10 @@ class RankFlow:
             self._initialise(interpreter, initialise, receiver)
         attributes = interpreter.run.heap.get(receiver, {})
         for name, value in attributes.items():
+            if isinstance(value, Known) and value.instead_of is not None:
+                # Perhaps only the ranks that have it call the method.
+                attributes[name] = NOTHING_KNOWN
+                continue
             if isinstance(value, Known) and value.origin is not None:
                 continue
             if isinstance(value, Thing) and value.kind != "function":
@@ -244,9 +248,9 @@ class RankFlow:
             for decision in local_decisions(trace):
                 yield from of_decision(decision, self._module)
         yield from of_notes(runs, self._module)
-        if self._starts_by_itself(root):
-            for event in unmatched(traces):
-                yield Issue(Kind.PEER, event.place, event.operation.word)
+        yield from even_loops(traces)
+        for event in unmatched(traces, whole=self._starts_by_itself(root)):
+            yield Issue(Kind.PEER, event.place, event.operation.word)
 
 
 def _without_receivers(issues: Iterator[Issue]) -> Iterator[Issue]:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow import sources
-from ranksafe.semantics.rank_flow.operations import operations
+from ranksafe.semantics.rank_flow.operations import operation_named
+from ranksafe.semantics.rank_flow.sharding import is_sharded
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     SAME,
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 ACCELERATOR = "accelerate.Accelerator"
 _LEAVING = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit", "exit", "quit"})
 _UNIQUE_METHODS = frozenset(
-    {"wait_for_everyone", "gather_for_metrics", "check_trigger", "join_uneven_inputs"}
+    {
+        "wait_for_everyone", "gather_for_metrics", "check_trigger", "join_uneven_inputs", "pad_across_processes",
+        "main_process_first", "local_main_process_first",
+    }
 )
 
 
@@ -62,7 +66,7 @@ class Calls:
             constant = sources.by_function(name, run.world)
             if constant is not None:
                 return self._of_rank(node, name, constant)
-            operation = operations().get(name)
+            operation = operation_named(name)
             if operation is not None:
                 return self._interpreter.collectives.value(node, operation, receiver)
         function = self._interpreter.followed.function(node, receiver)
@@ -110,8 +114,13 @@ class Calls:
         return NOTHING_KNOWN
 
     def _method_name(self, function: ast.Attribute, receiver: Value) -> str | None:
+        objects = self._interpreter.library_objects
+        if isinstance(receiver, Thing) and receiver.kind == "alone":
+            return None
         if isinstance(receiver, Thing) and receiver.type:
-            return f"{receiver.type}.{function.attr}"
+            return (
+                objects.method_name(receiver, function.attr) or f"{receiver.type}.{function.attr}"
+            )
         if function.attr in _UNIQUE_METHODS:
             return f"{ACCELERATOR}.{function.attr}"
         if function.attr == "full_tensor":
@@ -119,8 +128,14 @@ class Calls:
         written = callee_name(ast.Call(function.value, [], []))
         if written in ("accelerator", "_accelerator"):
             return f"{ACCELERATOR}.{function.attr}"
+        of_super = objects.method_of_super(function)
+        if of_super is not None:
+            return of_super
         type_ = self._run.module.type_of(function.value)
         if type_ is not None:
+            known = objects.method_of_type(type_, function.attr)
+            if known is not None:
+                return known
             for owner in ("transformers.Trainer", "torch.distributed.tensor.DTensor"):
                 if self._run.module.is_subclass(type_, owner):
                     return f"{owner}.{function.attr}"
@@ -135,4 +150,4 @@ class Calls:
 
 
 def _is_sharded(receiver: Value | None) -> bool:
-    return isinstance(receiver, Thing) and receiver.detail in ("fsdp", "sharded")
+    return is_sharded(receiver)

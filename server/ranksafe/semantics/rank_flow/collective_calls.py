@@ -6,7 +6,15 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.expressions.groups import Groups, may_have
+from ranksafe.semantics.rank_flow.object_lists import ObjectLists
 from ranksafe.semantics.rank_flow.operations import Operation
+from ranksafe.semantics.rank_flow.sharding import (
+    FOR_ZERO3,
+    is_guarded_by_sharding,
+    is_of_unknown_stage,
+    is_sharded,
+)
 from ranksafe.semantics.rank_flow.traces import Event
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
@@ -20,15 +28,14 @@ from ranksafe.semantics.rank_flow.values import (
     combined,
 )
 from ranksafe.semantics.rank_flow.wrapped_models import WRAPS
-from ranksafe.semantics.walking import FUNCTIONS
 
 if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
 
-_WITHOUT_RESULT = frozenset(
-    {"all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
-)
-_GATHER_LISTS = ("object_gather_list", "gather_list")
+_TRAINING_ARGUMENTS = (
+    "TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig", "KTOConfig", "ORPOConfig",
+    "CPOConfig", "RewardConfig", "RLOOConfig", "PPOConfig", "GKDConfig",
+)  # fmt: skip
 
 
 class CollectiveCalls:
@@ -37,20 +44,34 @@ class CollectiveCalls:
     def __init__(self, interpreter: Interpreter) -> None:
         self._run = interpreter.run
         self._interpreter = interpreter
+        self._lists = ObjectLists(interpreter)
 
     def value(self, node: ast.Call, operation: Operation, receiver: Value | None) -> Value:
         """What the operation returns; it is written to the trace if it synchronises ranks here."""
         run = self._run
         arguments = self._interpreter.calls.arguments(node)
+        if self._is_off(node, operation):
+            return combined(*arguments)
         sharded = operation.only == "sharded" and operation.word != "full_tensor"
         if sharded and not self._is_wrapped(receiver, arguments, "fsdp"):
-            if not (operation.name.startswith("transformers.Trainer.") and self._trains_sharded()):
+            trainer = operation.name.startswith("transformers.Trainer.") and self._trains_sharded()
+            if not (
+                trainer
+                or is_guarded_by_sharding(run.module, node)
+                or (operation.name in FOR_ZERO3 and is_of_unknown_stage(receiver))
+            ):
                 return combined(*arguments)
         if operation.only == "wrapped" and operation.word != "backward":
             if not self._is_wrapped(receiver, arguments, None):
                 return combined(*arguments)
         if operation.kind == "wrap" and operation.name in WRAPS:
             return self._interpreter.models.wrap(node, WRAPS[operation.name])
+        if operation.kind == "wrap":
+            made = self._interpreter.wrapped_by_libraries.value(
+                node, operation, receiver, arguments
+            )
+            if made is not None:
+                return made
         if operation.word == "backward" and run.inside.no_sync:
             return SAME
         if operation.word in ("prepare", "init_process_group", "accumulate"):
@@ -61,6 +82,8 @@ class CollectiveCalls:
             )
         group, group_known = self._group(node, operation)
         event = Event(operation, run.place(node), group, group_known)
+        if isinstance(receiver, Thing) and receiver.kind in ("library", "wrapped"):
+            event.model = receiver
         if operation.root is not None:
             root = operation.root.of(node)
             if root is not None:
@@ -69,15 +92,21 @@ class CollectiveCalls:
                 event.root = Known(operation.root_default)
             if operation.kind == "point-to-point":
                 event.peer = event.root
+                tag = None if operation.tag is None else operation.tag.of(node)
+                if tag is not None:
+                    event.tag = self._interpreter.expressions.value(tag)
         if isinstance(event.peer, Known) and isinstance(event.peer.constant, int):
             run.largest_rank = max(run.largest_rank, event.peer.constant)
         self._tensor_of(event, node, operation)
-        self._note_misuse(event, node, operation)
+        self._lists.note_misuse(event, node, operation)
         if group is not None and group.detail is not None:
-            root = event.root.constant if isinstance(event.root, Known) else None
-            inside = run.world.rank in group.detail
-            if not inside or (isinstance(root, int) and root not in group.detail):
+            if run.world.rank not in group.detail:
                 run.note("outside-group", node, event=event)
+            elif not self._has_root(event, (("", group),)):
+                sends = operation.kind == "point-to-point"
+                run.note("outside-group" if sends else "foreign-root", node, event=event)
+        elif not group_known and operation.kind == "collective":
+            self._note_foreign_root(event, node, operation)
         run.items.append(event)
         result = self._result(node, operation, event)
         if isinstance(result, Thing) and result.kind == "group":
@@ -89,6 +118,21 @@ class CollectiveCalls:
         if self._is_asynchronous(node, operation):
             return Thing("work", node=node, module=run.module)
         return result
+
+    def _note_foreign_root(self, event: Event, node: ast.Call, operation: Operation) -> None:
+        """One of several groups, and the root is in none of those of this rank."""
+        expression = None if operation.group is None else operation.group.of(node)
+        value = None if expression is None else self._look(expression)
+        if isinstance(value, Unknown) and value.groups:
+            rank = self._run.world.rank
+            mine = tuple(item for item in value.groups if may_have((item,), rank))
+            if mine and not self._has_root(event, mine):
+                self._run.note("foreign-root", node, event=event)
+
+    def _has_root(self, event: Event, groups: Groups) -> bool:
+        """Whether the root, a rank of all processes, may be in one of the groups."""
+        root = event.root.constant if isinstance(event.root, Known) else None
+        return not isinstance(root, int) or may_have(groups, root)
 
     def _group(self, node: ast.Call, operation: Operation) -> tuple[Thing | None, bool]:
         expression = None if operation.group is None else operation.group.of(node)
@@ -104,6 +148,18 @@ class CollectiveCalls:
             return None, True
         return None, False
 
+    def _is_off(self, node: ast.Call, operation: Operation) -> bool:
+        """Whether the arguments say that nothing is sent: ``self.log(...)`` without ``sync_dist=True``."""
+        if operation.when is not None:
+            given = operation.when.of(node)
+            if not isinstance(given, ast.Constant) or given.value is not True:
+                return True
+        for parameter, value in operation.unless:
+            given = parameter.of(node)
+            if isinstance(given, ast.Constant) and given.value == value:
+                return True
+        return False
+
     def _is_asynchronous(self, node: ast.Call, operation: Operation) -> bool:
         if operation.always_asynchronous:
             return True
@@ -118,17 +174,16 @@ class CollectiveCalls:
         return any(
             keyword.arg in ("fsdp", "deepspeed", "fsdp_config")
             and not (isinstance(keyword.value, ast.Constant) and not keyword.value.value)
-            for call in module.calls_written("TrainingArguments")
+            for name in _TRAINING_ARGUMENTS
+            for call in module.calls_written(name)
             for keyword in call.keywords
         )
 
     def _is_wrapped(self, receiver: Value | None, values: list[Value], how: str | None) -> bool:
         found = [value for value in (receiver, *values) if isinstance(value, Thing)]
-        if how == "fsdp" and any(thing.detail == "sharded" for thing in found):
-            return True
-        return any(
-            thing.kind == "wrapped" and (how is None or thing.detail == how) for thing in found
-        )
+        if how == "fsdp":
+            return any(is_sharded(thing) for thing in found)
+        return any(thing.kind == "wrapped" for thing in found)
 
     def _look(self, node: ast.expr) -> Value:
         """The value of an argument that was evaluated before: what it does is not written again."""
@@ -161,61 +216,6 @@ class CollectiveCalls:
         if varies and "gather" in operation.word:
             self._run.note("shape", node, value=value, event=event)
 
-    def _note_misuse(self, event: Event, node: ast.Call, operation: Operation) -> None:
-        """Lists that object collectives are given: on the destination only, one place for each rank."""
-        run = self._run
-        if not operation.name.startswith("torch.distributed."):
-            return
-        word = operation.name.rpartition(".")[2]
-        if word in ("gather_object", "gather"):
-            self._note_gather_list(event, node)
-        elif word in ("all_gather_object", "all_gather") and event.group is None and node.args:
-            value = self._look(node.args[0])
-            if isinstance(value, Many) and event.group_known and not value.items:
-                run.note("object-list", node, event=event, value=value)
-        elif word == "broadcast_object_list" and node.args:
-            if isinstance(node.args[0], (ast.List, ast.Tuple, ast.ListComp)) or self._is_dropped(
-                node.args[0]
-            ):
-                run.note("object-list", node, event=event)
-        if word in _WITHOUT_RESULT and not isinstance(run.module.parent(node), ast.Expr):
-            run.note("object-list", node, event=event)
-
-    def _note_gather_list(self, event: Event, node: ast.Call) -> None:
-        run = self._run
-        given = next((item.value for item in node.keywords if item.arg in _GATHER_LISTS), None)
-        if given is None and len(node.args) > 1:
-            given = node.args[1]
-        if not isinstance(event.root, Known) or event.group is not None or not event.group_known:
-            return
-        is_root = run.world.rank == event.root.constant
-        value = Known(None) if given is None else self._look(given)
-        if isinstance(value, Many):
-            kind = "root-object-list" if is_root else "object-list"
-            run.note(kind, node, event=event, value=value)
-        elif isinstance(value, Known) and value.constant is None and is_root and given is None:
-            run.note("no-object-list", node, event=event, value=value)
-
-    def _is_dropped(self, node: ast.expr) -> bool:
-        """Whether a list that something was received into is not read afterwards."""
-        module = self._run.module
-        if not isinstance(node, ast.Name):
-            return False
-        function = module.enclosing_function(node)
-        if function is None:
-            return False
-        inside = module.loads_of_same_name(node)
-        end = module.order_of(node)
-        return all(module.order_of(load) <= end for load in inside) and not self._in_loop(node)
-
-    def _in_loop(self, node: ast.AST) -> bool:
-        current = self._run.module.parent(node)
-        while current is not None and not isinstance(current, FUNCTIONS):
-            if isinstance(current, (ast.For, ast.While, ast.AsyncFor)):
-                return True
-            current = self._run.module.parent(current)
-        return False
-
     def _result(self, node: ast.Call, operation: Operation, event: Event) -> Value:
         run = self._run
         same: Value = replace(SAME if event.group is None else NOTHING_KNOWN, agreed=True)
@@ -233,7 +233,9 @@ class CollectiveCalls:
                 self._send_from_here(event, before)
                 if isinstance(before, Many):
                     self._interpreter.assignments.bind(target, Many((same,) * len(before.items)))
-                elif isinstance(before, (Unknown, Known)):
+                elif isinstance(before, Unknown) or (
+                    isinstance(before, Known) and before.constant is not None
+                ):
                     self._interpreter.assignments.bind(target, same)
             return NOTHING_KNOWN
         if operation.kind == "group-construction":

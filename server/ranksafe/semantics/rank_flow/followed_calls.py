@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow import sources
-from ranksafe.semantics.rank_flow.traces import Call, Decision, Opaque, matters_to_caller
+from ranksafe.semantics.rank_flow.library_calls.element_types import as_returned
+from ranksafe.semantics.rank_flow.traces import Call, Decision, Opaque, Place, matters_to_caller
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
@@ -21,6 +22,7 @@ from ranksafe.semantics.rank_flow.wrapped_models import SHARDED
 from ranksafe.semantics.walking import FUNCTIONS
 
 if TYPE_CHECKING:
+    from ranksafe.semantics.module import Module
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
 
 _DEPTH = 7
@@ -106,7 +108,7 @@ class FollowedCalls:
         if initialise is not None and (
             functions.concerns(initialise) or functions.is_small(initialise)
         ):
-            self._enter(node, initialise, made, None)
+            self._enter(node, initialise, made, None, always=True)
         else:
             values = self._interpreter.calls.arguments(node)
             if initialise is None and not any(isinstance(arg, ast.Starred) for arg in node.args):
@@ -130,7 +132,13 @@ class FollowedCalls:
                 self._run.set_attribute(made, keyword.arg, value)
 
     def _enter(
-        self, node: ast.Call, function: Thing, receiver: Thing | None, values: list[Value] | None
+        self,
+        node: ast.Call,
+        function: Thing,
+        receiver: Thing | None,
+        values: list[Value] | None,
+        *,
+        always: bool = False,
     ) -> Value:
         run = self._run
         body = function.node
@@ -148,13 +156,13 @@ class FollowedCalls:
         if (
             depth >= _DEPTH
             or recursive
-            or not self._worth_following(function, receiver, call_values)
+            or not (always or self._worth_following(function, receiver, call_values))
         ):
             arguments = self._interpreter.calls.arguments(node) if values is None else values
             if (depth >= _DEPTH or recursive) and self._interpreter.functions.performs(function):
                 run.items.append(Opaque(run.place(node)))
-            return self._not_followed(arguments)
-        if isinstance(body, FUNCTIONS) and self.skips(node, body):
+            return as_returned(self._not_followed(arguments), body)
+        if isinstance(body, FUNCTIONS) and self.skips(node, body, function.module):
             self._interpreter.calls.arguments(node)
             return Known(None)
         outer = run.items
@@ -193,8 +201,14 @@ class FollowedCalls:
         )
         return tells and functions.is_small(function)
 
-    def skips(self, node: ast.AST, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-        """Whether ``@rank_zero_only`` and its like make this rank return at once; ``node``: the call."""
+    def skips(
+        self,
+        node: ast.AST,
+        function: ast.FunctionDef | ast.AsyncFunctionDef,
+        module: Module | None = None,
+    ) -> bool:
+        """Whether ``@rank_zero_only`` and its like make this rank return at once; ``node``: the call, or the function
+        itself; ``module``: the file of a function that is called."""
         for decorator in function.decorator_list:
             target = decorator.func if isinstance(decorator, ast.Call) else decorator
             word = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
@@ -202,7 +216,11 @@ class FollowedCalls:
                 run = self._run
                 taken = run.world.rank == 0
                 origin = run.origin(decorator, Sameness.RANK, f"@{word}")
-                run.items.append(Decision(run.place(node), taken, Known(taken, origin)))
+                place = run.place(node)
+                if module is not None:
+                    # The ranks part in the function: every call of it is the same mistake.
+                    place = Place(decorator, module, (*run.frame.calls, (node, run.module)))
+                run.items.append(Decision(place, taken, Known(taken, origin)))
                 return not taken
         return False
 
@@ -225,14 +243,17 @@ class FollowedCalls:
                 getattr(item, "id", getattr(item, "attr", "")) in ("property", "cached_property")
                 for item in body.decorator_list
             ):
-                if not self._interpreter.functions.concerns(method):
+                functions = self._interpreter.functions
+                if not functions.concerns(method) and not functions.is_small(method):
                     return NOTHING_KNOWN
                 if len(run.frame.calls) >= _DEPTH:
                     return NOTHING_KNOWN
                 frame = self._interpreter.frame_for(method, base, node, [])
                 outer, run.items = run.items, []
                 result = self._interpreter.run_frame(frame, body)
-                run.items = outer
+                items, run.items = run.items, outer
+                if matters_to_caller(items):
+                    run.items.append(Call(run.place(node), items))
                 return result
             return Thing("function", node=body, module=method.module, detail=base)
         if base.kind == "wrapped" and node.attr != "module":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow import sources
-from ranksafe.semantics.rank_flow.operations import words
+from ranksafe.semantics.rank_flow.operations import properties, words
 from ranksafe.semantics.rank_flow.run import Frame
 from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, SAME, Known, Thing, Value
 from ranksafe.semantics.units import callee_name
@@ -285,7 +285,7 @@ def _words_of(module: Module, node: ast.AST) -> _Words:
 
 
 def _read_words(node: ast.AST, wrapping: bool) -> _Words:
-    names = words(wrapping)
+    names, communicating = words(wrapping), properties()
     performs = looks_at_rank = branches = False
     callees: list[ast.expr] = []
     for item in ast.walk(node):
@@ -299,6 +299,8 @@ def _read_words(node: ast.AST, wrapping: bool) -> _Words:
         elif isinstance(item, ast.If):
             branches = True
         elif isinstance(item, ast.Attribute):
+            if wrapping and item.attr in communicating:
+                performs = True
             if sources.is_rank_word(item.attr) or item.attr in _RANK_TEXT:
                 looks_at_rank = True
         elif isinstance(item, (ast.Name, ast.arg)):

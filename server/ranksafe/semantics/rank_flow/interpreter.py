@@ -34,9 +34,12 @@ class Interpreter:
         from ranksafe.semantics.rank_flow.expressions.expressions import Expressions
         from ranksafe.semantics.rank_flow.followed_calls import FollowedCalls
         from ranksafe.semantics.rank_flow.generators.generators import Generators
+        from ranksafe.semantics.rank_flow.library_calls.growing_lists import GrowingLists
         from ranksafe.semantics.rank_flow.library_calls.library_calls import LibraryCalls
+        from ranksafe.semantics.rank_flow.library_objects import LibraryObjects
         from ranksafe.semantics.rank_flow.statements.assignments import Assignments
         from ranksafe.semantics.rank_flow.statements.statements import Statements
+        from ranksafe.semantics.rank_flow.wrapped_by_libraries import WrappedByLibraries
         from ranksafe.semantics.rank_flow.wrapped_models import WrappedModels
 
         self.functions = functions
@@ -47,7 +50,10 @@ class Interpreter:
         self.collectives = CollectiveCalls(self)
         self.followed = FollowedCalls(self)
         self.generators = Generators(self)
+        self.lists = GrowingLists(self)
         self.libraries = LibraryCalls(self)
+        self.library_objects = LibraryObjects(self)
+        self.wrapped_by_libraries = WrappedByLibraries(self)
         self.models = WrappedModels(self)
         self.expressions = Expressions(self)
         self.assignments = Assignments(self)
@@ -211,6 +217,9 @@ class Interpreter:
             type_, "torch.nn.parallel.DistributedDataParallel"
         ):
             return Thing("wrapped", node=item, module=run.module, detail="ddp")
+        library_object = self.library_objects.parameter(item, type_)
+        if library_object is not None:
+            return library_object
         if item.arg.endswith(("loader", "_dl")):
             return Thing("loader", node=item, module=run.module, detail="parameter")
         function = getattr(run.frame.function, "name", "")

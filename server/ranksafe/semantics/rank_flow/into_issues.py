@@ -10,14 +10,17 @@ from ranksafe.semantics.rank_flow.comparison.differences import Difference, Mism
 from ranksafe.semantics.rank_flow.issues import Issue, Kind
 from ranksafe.semantics.rank_flow.local_decisions import LocalDecision
 from ranksafe.semantics.rank_flow.run import Note
+from ranksafe.semantics.rank_flow.sharding import is_sharded
 from ranksafe.semantics.rank_flow.traces import Event, Exit, Place
-from ranksafe.semantics.rank_flow.values import Sameness, origin_of
+from ranksafe.semantics.rank_flow.values import Sameness, Share, Unknown, origin_of
+from ranksafe.semantics.rank_flow.wrapped_by_libraries import ENGINE
 
 if TYPE_CHECKING:
     from ranksafe.semantics.module import Module
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
 
-_STATE_WORDS = frozenset({"state_dict", "save_model", "generate", "save_state", "get_state_dict"})
+_STATE_WORDS = frozenset({"state_dict", "save_model", "generate", "save_state", "get_state_dict", "GatheredParameters"})
+_CHECKPOINT_WORDS = frozenset({"save", "load", "save_checkpoint", "load_checkpoint"})
 _FORWARD_WORDS = frozenset({"forward", "backward", "training_step", "prediction_step", "step"})
 
 
@@ -32,6 +35,10 @@ def of_difference(difference: Difference, module: Module) -> Issue | None:
     left = difference.left
     origin = None if difference.condition is None else origin_of(difference.condition)
     constructs = event.operation.kind == "group-construction"
+    if difference.uneven:
+        return Issue(
+            Kind.UNEVEN_LOOP, branch, event.operation.word, waits=event.place, origin=origin
+        )
     if left is not None and left.place.module is module and not constructs:
         return Issue(
             Kind.LOOP_EXIT, left.place, event.operation.word, waits=event.place, branch=branch,
@@ -57,6 +64,9 @@ def of_decision(decision: LocalDecision, module: Module) -> Iterator[Issue]:
         return
     origin = origin_of(decision.condition)
     event = decision.event
+    if event.operation.when is not None:
+        # A metric that is logged at all is reduced at the end of the epoch, on all ranks that have logged it once.
+        return
     if decision.complete_on is not None and decision.kind != "count":
         test = getattr(branch.node, "test", branch.node)
         place = Place(test, branch.module, branch.calls)
@@ -118,11 +128,15 @@ def _of_note(kind: str, note: Note, ranks: set[int], size: int, module: Module) 
         "object-list": Kind.OBJECT_LIST,
         "no-object-list": Kind.OBJECT_LIST,
         "outside-group": Kind.OUTSIDE_GROUP,
+        "foreign-root": Kind.ROOT,
         "handler": Kind.EXCEPTION_HANDLER,
         "swallowed": Kind.EXCEPTION_HANDLER,
     }
     waits = None if note.event is None else note.event.place
-    return Issue(kinds[kind], note.place, operation, waits=waits, branch=note.branch, origin=origin)
+    return Issue(
+        kinds[kind], note.place, operation, waits=waits, branch=note.branch, origin=origin,
+        name="member" if kind == "foreign-root" else "",
+    )  # fmt: skip
 
 
 def _given_by_all(notes: list[tuple[int, Note]], ranks: set[int], size: int, at_root: bool) -> bool:
@@ -136,9 +150,10 @@ def _given_by_all(notes: list[tuple[int, Note]], ranks: set[int], size: int, at_
 
 def _counts_ranks(decision: LocalDecision) -> bool:
     """Whether a loop runs as often as the rank says, not as often as the rank has data."""
-    return isinstance(decision.place.node, ast.While) and (
-        decision.condition.sameness is Sameness.RANK
-    )
+    condition = decision.condition
+    if isinstance(condition, Unknown) and condition.share is Share.UNEVEN:
+        return False
+    return isinstance(decision.place.node, ast.While) and condition.sameness is Sameness.RANK
 
 
 def _of_mismatch(difference: Mismatch) -> Issue:
@@ -161,6 +176,10 @@ def _kind_of(event: Event) -> Kind:
     if operation.word == "full_tensor":
         return Kind.COLLECTIVE
     if operation.only == "sharded" or operation.word in _STATE_WORDS:
+        return Kind.SHARDED_STATE
+    if operation.word in _CHECKPOINT_WORDS and (
+        operation.name.startswith(ENGINE) or is_sharded(event.model)
+    ):
         return Kind.SHARDED_STATE
     if operation.kind == "step" and operation.word in _FORWARD_WORDS:
         return Kind.WRAPPED_FORWARD

@@ -19,8 +19,8 @@ from ranksafe.semantics.rank_flow.operations import (
     table_name,
 )
 from ranksafe.semantics.rank_flow.traces import Event
-from ranksafe.semantics.rank_flow.values import SAME, Known, Thing, Value
-from ranksafe.semantics.walking import FUNCTIONS
+from ranksafe.semantics.rank_flow.values import SAME, Thing, Value
+from ranksafe.semantics.rank_flow.wrapped_by_libraries import ENGINE, engine_kept_in
 
 if TYPE_CHECKING:
     from ranksafe.semantics.module import Module
@@ -34,6 +34,8 @@ _HOOK_PARAMETERS = {
     "pl_module": "lightning.pytorch.LightningModule",
 }
 """What Lightning gives a callback's hooks, by the names that its documentation uses."""
+_ENGINE_NAMES = frozenset({"model_engine", "ds_engine", "deepspeed_engine"})
+_LAUNCHERS = frozenset({"lightning.pytorch.Trainer", "lightning.fabric.Fabric"})
 _HAS_OWN_THING = ("accelerate.", "torch.")
 
 
@@ -50,8 +52,10 @@ class LibraryObjects:
         """What a call of a library's class returns."""
         found = self._classes(self._run.module, name)
         for owner in found:
-            if owner.startswith(_HAS_OWN_THING) or not _is_certain(owner, self._run.module):
+            if owner.startswith(_HAS_OWN_THING):
                 continue
+            if (owner == _METRIC and _is_local(node)) or (owner in _LAUNCHERS and _is_alone(node)):
+                return Thing("alone", node=node, module=self._run.module)
             return Thing(
                 "library", type=owner, node=node, module=self._run.module, detail=_detail(node)
             )
@@ -61,17 +65,28 @@ class LibraryObjects:
         """A parameter that is annotated with a library's class, or that a callback's hook is given."""
         run = self._run
         found = [] if type_ is None else self._classes(run.module, type_)
-        if not found and item.arg == "fabric" and "Fabric" in run.module.source.text:
+        if not found and item.arg in _ENGINE_NAMES and run.module.may_wrap_models:
+            found = [ENGINE]
+        if not found and item.arg == "fabric" and run.module.may_wrap_models:
             found = [_FABRIC]
         receiver = run.frame.receiver
         if not found and receiver is not None and item.arg in _HOOK_PARAMETERS:
             if _CALLBACK in self._classes_of(receiver):
                 found = [_HOOK_PARAMETERS[item.arg]]
         for owner in found:
-            if not owner.startswith(_HAS_OWN_THING) and _is_certain(owner, run.module):
-                kind = "wrapped" if owner == "deepspeed.DeepSpeedEngine" else "library"
+            if not owner.startswith(_HAS_OWN_THING):
+                kind = "wrapped" if owner == ENGINE else "library"
                 detail = "engine" if kind == "wrapped" else None
                 return Thing(kind, type=owner, node=item, module=run.module, detail=detail)
+        return None
+
+    def annotated(self, node: ast.AnnAssign) -> Thing | None:
+        """What ``trainer: Trainer = instantiate(config)`` assigns."""
+        module = self._run.module
+        type_ = module.types.of_annotation(node.annotation)
+        for owner in [] if type_ is None else self._classes(module, type_):
+            if not owner.startswith(_HAS_OWN_THING) and owner != _METRIC:
+                return Thing("library", type=owner, node=node, module=module)
         return None
 
     def _classes_of(self, thing: Thing) -> list[str]:
@@ -99,8 +114,16 @@ class LibraryObjects:
             if self._run.attribute(thing, attribute) is not None:
                 return None
             if self._interpreter.functions.method(thing, attribute) is not None:
-                return None
+                return self._wrapped_compute(thing, attribute)
         return self._member(self._classes_of(thing), attribute)
+
+    def _wrapped_compute(self, thing: Thing, attribute: str) -> str | None:
+        """A metric's own ``compute``, which its base class wraps in the synchronisation."""
+        if attribute != "compute" or thing.module is None or thing.node is None:
+            return None
+        if "sync_on_compute" in thing.module.text_of(thing.node):
+            return None
+        return f"{_METRIC}.compute" if _METRIC in self._classes_of(thing) else None
 
     def method_of_type(self, type_: str, attribute: str) -> str | None:
         """The same for an object of which only its class is known."""
@@ -109,7 +132,9 @@ class LibraryObjects:
         if definition is not None:
             thing = Thing("object", type=type_, node=definition, module=module)
             return self.method_name(thing, attribute)
-        return self._member(self._classes(module, type_), attribute)
+        found = self._member(self._classes(module, type_), attribute)
+        # Whether a metric synchronises is told where it is made, and that is not seen here.
+        return None if found is not None and found.startswith(_METRIC) else found
 
     def method_of_super(self, function: ast.Attribute) -> str | None:
         """``super().evaluate()`` in a class whose other bases in the project do not define it."""
@@ -133,7 +158,7 @@ class LibraryObjects:
     def _member(self, classes: list[str], attribute: str) -> str | None:
         for owner in classes:
             name = f"{owner}.{attribute}"
-            if operation_named(name) is not None and _is_certain(owner, self._run.module):
+            if operation_named(name) is not None:
                 return name
         return None
 
@@ -146,6 +171,15 @@ class LibraryObjects:
         if operation is not None and operation.is_property:
             run.items.append(Event(operation, run.place(node)))
             return SAME
+        if (
+            base.kind == "object"
+            and isinstance(base.node, ast.ClassDef)
+            and base.module is not None
+        ):
+            engine = engine_kept_in(base.module, base.node, node.attr)
+            if engine is not None:
+                run.set_attribute(base, node.attr, engine)
+                return engine
         for owner in classes:
             type_ = attribute_classes().get(f"{owner}.{node.attr}")
             if type_ is not None:
@@ -177,9 +211,27 @@ def _owner(name: str) -> str | None:
     return None
 
 
-def _is_certain(owner: str, module: Module) -> bool:
-    """Metrics synchronise in ``compute`` unless they are told not to; then nothing is said about any in the file."""
-    return owner != _METRIC or "sync_on_compute" not in module.source.text
+def _is_local(node: ast.Call) -> bool:
+    """Whether a metric is told not to synchronise in ``compute``."""
+    return any(
+        item.arg in ("sync_on_compute", "distributed_available_fn") for item in node.keywords
+    )
+
+
+def _is_alone(node: ast.Call) -> bool:
+    """Whether a Trainer or a Fabric is made for one device."""
+    given = {item.arg: item.value for item in node.keywords}
+    devices = given.get("devices", given.get("gpus"))
+    nodes = given.get("num_nodes")
+    if devices is None or (nodes is not None and not _is_one(nodes)):
+        return False
+    return _is_one(devices)
+
+
+def _is_one(node: ast.expr) -> bool:
+    if isinstance(node, ast.Constant):
+        return node.value in (1, "1")
+    return isinstance(node, ast.List) and len(node.elts) == 1
 
 
 def _detail(node: ast.Call) -> str | None:
@@ -192,11 +244,3 @@ def _detail(node: ast.Call) -> str | None:
             if "deepspeed" in written:
                 return "zero3" if "stage_3" in written or "stage=3" in written else "engine"
     return None
-
-
-def is_constant(value: Value, constant: object) -> bool:
-    """Whether a value is known to be a constant."""
-    return isinstance(value, Known) and value.constant is constant
-
-
-__all__ = ["FUNCTIONS", "LibraryObjects", "is_constant"]

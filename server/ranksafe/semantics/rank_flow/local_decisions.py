@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ranksafe.semantics.rank_flow.comparison.agreement import ends_together
 from ranksafe.semantics.rank_flow.traces import (
     Branch,
     Call,
@@ -53,7 +54,8 @@ def _local(
         elif isinstance(item, Loop):
             varies = isinstance(item.count, Sameness) and item.count.varies
             event = next(events_in(item.body, certain=True), None)
-            if varies and event is not None and not item.joined and _of_everybody(event):
+            uneven = varies and not item.joined and not ends_together(item)
+            if uneven and event is not None and _of_everybody(event):
                 yield LocalDecision(
                     "count", item.place, item.source or Unknown(Sameness.DATA), event
                 )

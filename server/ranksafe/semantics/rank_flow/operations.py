@@ -54,12 +54,24 @@ class Operation:
     """``sharded``: performs collectives only for FSDP or ZeRO-3 models; ``wrapped``: only for wrapped models."""
     output: Parameter | None = None
     """The argument that is written to."""
+    tag: Parameter | None = None
+    """For point-to-point: what tells messages of one pair of ranks apart."""
+    when: Parameter | None = None
+    """The argument that turns it on, where it is off by itself."""
+    unless: tuple[tuple[Parameter, Any], ...] = ()
+    """Argument values with which no other rank has to take part."""
+    is_property: bool = False
+    """Reading the attribute communicates; there is no call."""
 
 
 def _parameter(data: dict[str, Any] | None) -> Parameter | None:
     if not data:
         return None
     return Parameter(data["keyword"], data.get("position", data.get("argument")))
+
+
+def _parameters(data: dict[str, Any]) -> Parameter:
+    return Parameter(data["keyword"], data.get("position"))
 
 
 def _operation(data: dict[str, Any]) -> Operation:
@@ -78,21 +90,78 @@ def _operation(data: dict[str, Any]) -> Operation:
         always_asynchronous=always,
         only=data.get("only"),
         output=_parameter(data.get("output")),
+        tag=_parameter(data.get("tag")),
+        when=_parameter(data.get("when")),
+        unless=tuple((_parameters(item), item["value"]) for item in data.get("unless", ())),
+        is_property=bool(data.get("property")),
     )
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = files("ranksafe.semantics.rank_flow").joinpath("collectives.json").read_text("utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
 
 
 @cache
 def operations() -> dict[str, Operation]:
     """All operations by canonical name."""
-    text = files("ranksafe.semantics.rank_flow").joinpath("collectives.json").read_text("utf-8")
-    loaded = json.loads(text)
-    entries = loaded["operations"] if isinstance(loaded, dict) else loaded
     found = {}
-    for entry in entries:
+    for entry in _table()["operations"]:
         operation = _operation(entry)
         found[operation.name] = operation
         found[canonical(operation.name)] = operation
     return found
+
+
+@cache
+def table_name(name: str) -> str:
+    """The name that the table uses for a function, or for a class whose name ends in a dot, under any of its names."""
+    prefixes = _table()["prefixes"]
+    for _ in range(3):
+        known = [prefix for prefix in prefixes if name.startswith(prefix)]
+        if not known:
+            return name
+        longest = max(known, key=len)
+        name = prefixes[longest] + name[len(longest) :]
+    return name
+
+
+@cache
+def operation_named(name: str) -> Operation | None:
+    """The operation of a canonical name, or of another name of the same function."""
+    return operations().get(name) or operations().get(table_name(name))
+
+
+@cache
+def owners() -> frozenset[str]:
+    """The library classes that the table has methods, properties or attributes of."""
+    names = [*_table()["operations"], *({"name": name} for name in attribute_classes())]
+    found = {entry["name"].rpartition(".")[0] for entry in names}
+    return frozenset(name for name in found if name.rpartition(".")[2][:1].isupper()) | frozenset(
+        derived_classes().values()
+    )
+
+
+def attribute_classes() -> dict[str, str]:
+    """The classes of the attributes of library objects: ``transformers.Trainer.accelerator``."""
+    found: dict[str, str] = _table()["attributes"]
+    return found
+
+
+def derived_classes() -> dict[str, str]:
+    """Classes, or packages of classes (``torchmetrics.*``), that derive from a class of the table."""
+    found: dict[str, str] = _table()["classes"]
+    return found
+
+
+@cache
+def properties() -> frozenset[str]:
+    """Names of properties that communicate when they are read."""
+    return frozenset(
+        name.rpartition(".")[2] for name, operation in operations().items() if operation.is_property
+    )
 
 
 _OFTEN_OTHERWISE = frozenset(
@@ -101,13 +170,15 @@ _OFTEN_OTHERWISE = frozenset(
         "load_checkpoint", "load_state_dict", "predict", "prediction_step", "prepare", "profile", "push_to_hub",
         "save", "save_checkpoint", "save_model", "setup", "state_dict", "step", "sync", "test", "train",
         "training_step", "validate", "clip_grad_norm_", "get_state_dict", "save_state", "load_state",
-        "evaluation_loop", "set_state_dict", "optim_state_dict", "redistribute", "_save_checkpoint",
+        "evaluation_loop", "set_state_dict", "optim_state_dict", "redistribute", "_save_checkpoint", "log", "log_dict",
+        "setup_module", "setup_dataloaders",
     }
 )  # fmt: skip
 """Names that mean something else in most files, unless a wrapped model is near."""
 _WRAPPERS = re.compile(
     r"DistributedDataParallel|\bfsdp|\bDDP\b|FullyShardedDataParallel|\bFSDP\b|fully_shard|ccelerat|deepspeed|\bFabric\b|"
-    r"torchmetrics|\bpytorch_lightning\b|\blightning\b|distributed\.checkpoint|DTensor|distribute_tensor"
+    r"torchmetrics|\bpytorch_lightning\b|\blightning\b|lightning_fabric|distributed\.checkpoint|DTensor|distribute_tensor|"
+    r"\w*Trainer\b"
 )
 
 

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.generators.exhaustion import Taken
 from ranksafe.semantics.rank_flow.sources import World
 from ranksafe.semantics.rank_flow.traces import Event, Item, Place
 from ranksafe.semantics.rank_flow.values import Known, Missing, Origin, Sameness, Thing, Value
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 Heap = dict[Thing, dict[str, Value]]
 _MAXIMUM_STEPS = 3_000
-_CERTAIN_ONLY = frozenset({"object-list", "root-object-list", "outside-group", "shape"})
+_CERTAIN_ONLY = frozenset({"object-list", "root-object-list", "outside-group", "foreign-root", "shape"})
 
 
 class TooLarge(Exception):
@@ -52,6 +53,8 @@ class Frame:
     loops: int = 0
     left: list[tuple[str, tuple[dict[str, Value], Heap]]] = field(default_factory=list)
     """What was known where the innermost loop was left by ``break`` or ``continue``."""
+    taken: list[Taken] = field(default_factory=list)
+    """Calls of ``next`` in the innermost loop."""
     is_root: bool = False
     value_elsewhere: ast.AST | None = None
     """A branch in which other ranks return a value."""
@@ -61,6 +64,16 @@ class Frame:
     """A generator, whose values are counted."""
     quiet: bool = False
     """Parameters are unknown and the body runs only for the attributes it sets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """A loop, or a branch that each rank decides for itself, around the code that runs now."""
+
+    node: ast.AST
+    even: Sameness
+    """Whether all ranks come to what is in it equally often."""
+    origin: Origin | None
 
 
 @dataclass(slots=True)
@@ -95,6 +108,10 @@ class Run:
         self.depends_on_parity = False
         """Ranks are told apart by arithmetic: two ranks do not show everything."""
         self.waited: set[Thing] = set()
+        self.around: list[Around] = []
+        """Outermost first, through all calls."""
+        self.made_in: dict[tuple[int, str], frozenset[int]] = {}
+        """For variables, by frame, and attributes, by object: the loops and branches around the last assignment."""
         self.globals: dict[tuple[int, str], Value] = {}
 
     def step(self) -> None:
@@ -127,6 +144,11 @@ class Run:
         if not self.frame.quiet and certain:
             where = None if branch is None else Place(branch, self.frame.module)
             self.notes.append(Note(kind, self.place(node), where, name, value, event))
+
+    def made_here(self, holder: Thing | None, name: str) -> None:
+        """Remember the loops and branches around an assignment, of a variable where there is no `holder`."""
+        key = (id(self.frame if holder is None else holder), name)
+        self.made_in[key] = frozenset(id(item.node) for item in self.around)
 
     # -- what changes on a path
 

@@ -41,6 +41,8 @@ class Event:
     """For the construction of a group: its ranks."""
     peer: Value | None = None
     """For point-to-point: the other rank."""
+    tag: Value | None = None
+    """For point-to-point: what tells messages of one pair of ranks apart; None: not given."""
     model: Thing | None = None
 
 
@@ -109,6 +111,7 @@ class Opaque:
 class Yield:
     """A generator hands out a value, or every value of another iterable; only in traces of generators."""
 
+    place: Place
     value: Value
     each_of: Value | None = None
     """For ``yield from``: the other iterable."""

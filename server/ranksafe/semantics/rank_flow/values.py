@@ -103,6 +103,10 @@ class Unknown:
     """What each step of a loop over it gives, where that is known better."""
     steps: int | None = None
     """How many steps iterating it takes on this rank, where that is known."""
+    groups: tuple[tuple[Any, Thing], ...] | None = field(default=None, compare=False)
+    """For a dictionary of groups: its keys and groups. For one of them, it is not known which: those it may be."""
+    own_item: bool = False
+    """Whether it is one of the items that this rank alone has: how large it is nobody else knows."""
     agreed: bool = False
     """Whether it was made of the result of a collective: ranks that test it decide together."""
 
@@ -281,13 +285,18 @@ def joined(first: Value, second: Value, condition: Value | None = None) -> Value
     steps = None
     if lengths[0] == lengths[1] and not isinstance(lengths[0], Sameness):
         steps, length = lengths[0], max(evenness(first), evenness(second))
+    filled = any(isinstance(item, Unknown) and item.share is Share.EVEN for item in (first, second))
+    if filled and length.varies:
+        # One path fills the shorter shares up.
+        length = Sameness.UNKNOWN
     decides = both.decides or any(
         isinstance(item, Known) and isinstance(item.constant, (bool, type(None)))
         for item in (first, second)
     )
     return Unknown(
         sameness, origin, length=length, decides=decides, shape=both.shape, made_by=both.made_by,
-        complete_on=complete_on, steps=steps, agreed=both.agreed or is_agreed(*_given(condition)),
+        complete_on=complete_on, share=Share.EVEN if filled else None, steps=steps,
+        agreed=both.agreed or is_agreed(*_given(condition)),
     )  # fmt: skip
 
 

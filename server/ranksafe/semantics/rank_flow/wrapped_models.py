@@ -154,6 +154,9 @@ class WrappedModels:
         synchronisation point), and broadcasts buffers, also without gradients; a model that is seen to have none, or
         ``broadcast_buffers=False``, does not then.
         """
+        if model.detail in ("engine", "unsharded"):
+            # DeepSpeed gathers parameters in ZeRO stage 3 only, and reduces gradients in ``engine.backward``.
+            return False
         if model.detail != "ddp" or not self._run.inside.no_grad:
             return True
         return self._may_have_buffers(model)

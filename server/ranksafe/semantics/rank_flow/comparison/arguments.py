@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ranksafe.semantics.rank_flow.comparison.differences import Mismatch
+from ranksafe.semantics.rank_flow.library_calls.element_types import differ
 from ranksafe.semantics.rank_flow.traces import Event
 from ranksafe.semantics.rank_flow.values import Known
 
@@ -19,6 +20,6 @@ def mismatch(one: Event, other: Event) -> Mismatch | None:
         if one.shape != other.shape:
             listed = "object" in one.operation.word
             return Mismatch("list" if listed else "shape", one)
-    elif one.dtype and other.dtype and one.dtype != other.dtype:
+    if "object" not in one.operation.word and differ(one.dtype, other.dtype):
         return Mismatch("dtype", one)
     return None

@@ -24,6 +24,8 @@ class Parting:
     condition: Value | None
     left: Exit | None = None
     """How the other rank left the loop that the waiting one is in."""
+    uneven: bool = False
+    """`branch` is a loop over data, of which the waiting rank has more."""
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ranksafe.semantics.rank_flow.comparison.agreement import ends_together
 from ranksafe.semantics.rank_flow.comparison.differences import Parting
 from ranksafe.semantics.rank_flow.comparison.separation import (
     contains,
@@ -13,7 +14,7 @@ from ranksafe.semantics.rank_flow.comparison.separation import (
 )
 from ranksafe.semantics.rank_flow.comparison.walk import EXIT, Seen, Undecided, skipped
 from ranksafe.semantics.rank_flow.traces import Branch, Decision, Event, Exit, Item, Loop, events_in
-from ranksafe.semantics.rank_flow.values import Sameness
+from ranksafe.semantics.rank_flow.values import Known, Many, Sameness, Value
 
 
 def one_sided_exit(mine: Loop, theirs: Loop, ranks: tuple[int, int]) -> Parting | None:
@@ -43,9 +44,20 @@ def uneven_loops(one: Loop, other: Loop, ranks: tuple[int, int]) -> Parting | No
         if not isinstance(one.count, Sameness) and one.count < other.count:
             longer, ranks = other, (ranks[1], ranks[0])
     event = next(events_in(longer.body, certain=True), None)
-    if event is not None and not longer.joined:
-        return Parting(event, ranks[0], None, ranks[1], longer.place, longer.source)
+    if event is not None and not longer.joined and not ends_together(longer):
+        return Parting(
+            event, ranks[0], None, ranks[1], longer.place, longer.source,
+            uneven=not _counts(longer.source),
+        )  # fmt: skip
     return None
+
+
+def _counts(source: Value | None) -> bool:
+    """Whether a loop only counts, as ``range(rank)`` does, and goes through nothing."""
+    if not isinstance(source, Many) or source.length.varies:
+        return source is None
+    numbers = [item.constant for item in source.items if isinstance(item, Known)]
+    return numbers == list(range(len(source.items)))
 
 
 def loop_against(

@@ -74,7 +74,10 @@ class Conditions:
                 self._run.items.append(Decision(self._run.place(node), truth, test))
             value = self._interpreter.expressions.value(node.body if truth else node.orelse)
             if test.sameness.varies and isinstance(value, Known) and value.origin is None:
-                return Known(value.constant, origin_of(test))
+                # For None: the other ranks have the other arm's value.
+                other = node if _is_something(node.orelse if truth else node.body) else None
+                none = other if value.constant is None else None
+                return Known(value.constant, origin_of(test), instead_of=none)
             if test.sameness.varies and isinstance(value, Unknown) and _may_be_bound(value):
                 return replace(value, share=Share.UNEVEN)
             return value
@@ -88,6 +91,11 @@ class Conditions:
         if any(matters(items) for _, items in arms):
             outer.append(Branch(self._run.place(node), test, arms[0][1], arms[1][1]))
         return joined(arms[0][0], arms[1][0], test)
+
+
+def _is_something(node: ast.expr) -> bool:
+    """Whether an arm is something other than a constant."""
+    return not isinstance(node, ast.Constant)
 
 
 def _may_be_bound(value: Unknown) -> bool:

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ranksafe.semantics.rank_flow.expressions.groups import dictionary_of_groups
 from ranksafe.semantics.rank_flow.library_calls.iteration import element
 from ranksafe.semantics.rank_flow.traces import Loop, matters
 from ranksafe.semantics.rank_flow.values import (
@@ -49,7 +50,10 @@ class Containers:
             found = combined(*values)
             # A loop over it gives the keys.
             each = Many(tuple(key for key in keys if key is not None))
-            return replace(found, length=Sameness.SAME, each=element(each))
+            groups = dictionary_of_groups(keys, values)
+            return replace(found, length=Sameness.SAME, each=element(each), groups=groups)
+        if not node.keys:
+            return replace(combined(), groups=())
         return combined(*values)
 
     def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:

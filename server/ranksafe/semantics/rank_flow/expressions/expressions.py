@@ -135,6 +135,8 @@ class Expressions:
                 return NOTHING_KNOWN
             if found is None:
                 found = self._interpreter.followed.property_value(base, node)
+            if found is None:
+                found = self._interpreter.library_objects.attribute(base, node)
             if found is not None:
                 open_ = isinstance(found, Unknown) and found.sameness is Sameness.UNKNOWN
                 by_convention = self.by_word(node.attr, node) if open_ else None
@@ -166,11 +168,11 @@ class Expressions:
     def _yield(self, node: ast.Yield) -> Value:
         value = Known(None) if node.value is None else self.value(node.value)
         if self._run.frame.generates:
-            self._run.items.append(Yield(value))
+            self._run.items.append(Yield(self._run.place(node), value))
         return NOTHING_KNOWN
 
     def _yield_from(self, node: ast.YieldFrom) -> Value:
         source = self._interpreter.generators.iterated(self.value(node.value), node.value)
         if self._run.frame.generates:
-            self._run.items.append(Yield(element(source), source))
+            self._run.items.append(Yield(self._run.place(node), element(source), source))
         return NOTHING_KNOWN

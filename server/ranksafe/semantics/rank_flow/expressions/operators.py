@@ -9,10 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.rank_flow.expressions.containers import LONGEST
+from ranksafe.semantics.rank_flow.expressions.slices import pads
+from ranksafe.semantics.rank_flow.library_calls.element_types import FLOATING
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
     Many,
+    Sameness,
     Share,
     Thing,
     Unknown,
@@ -83,6 +86,13 @@ class Operators:
     def _shared_out(self, node: ast.BinOp, left: Value, right: Value) -> Value:
         """Arithmetic with something unknown; remembers how a length is cut into parts."""
         found = elementwise(left, right)
+        if isinstance(node.op, ast.Div):
+            found = replace(found, dtype=FLOATING)
+        if isinstance(node.op, ast.Add) and (pads(node.left) or pads(node.right)):
+            return replace(found, share=Share.EVEN, length=Sameness.UNKNOWN, shape=Sameness.UNKNOWN)
+        if isinstance(node.op, ast.Sub) and isinstance(right, Unknown):
+            # What is missing in a share makes it even.
+            return replace(found, share=None if right.share is Share.UNEVEN else found.share)
         by_size = isinstance(right, Known) and right.constant == self._run.world.size
         if by_size and isinstance(node.op, (ast.Mod, ast.FloorDiv)) and self._run.world.size > 1:
             rounded_up = isinstance(node.op, ast.FloorDiv) and isinstance(

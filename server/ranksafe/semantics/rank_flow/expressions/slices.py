@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 from ranksafe.semantics.rank_flow.values import (
@@ -34,9 +35,10 @@ def sliced(base: Value, bounds: list[Value | None], world_size: int) -> Value:
     if not isinstance(rows, Sameness):
         even = even or rows % world_size == 0
         steps = None if cut is None else len(range(rows)[cut])
-    # xs[rank::world_size]: the shares differ by one wherever the length does not divide.
-    strided = isinstance(step, Known) and step.constant == world_size and not even
-    uneven = strided or found.share is Share.UNEVEN
+    # xs[rank::world_size]: the shares differ by one wherever the length does not divide. Who writes xs[rank:n:size]
+    # has made n divide.
+    strides = isinstance(step, Known) and step.constant == world_size
+    uneven = not even and bounds[1] is None if strides else found.share is Share.UNEVEN
     shape = Sameness.RANK if uneven else Sameness.UNKNOWN
     return replace(
         found,
@@ -46,6 +48,18 @@ def sliced(base: Value, bounds: list[Value | None], world_size: int) -> Value:
         origin=origin_of(*given) or found.origin,
         steps=steps,
     )
+
+
+def pads(node: ast.expr) -> bool:
+    """Whether what is added to a list may be there to make its length divide: ``xs[:missing]``, ``[x] * missing``."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Slice)
+    if isinstance(node, ast.BinOp):
+        repeats = isinstance(node.op, ast.Mult)
+        if repeats and (isinstance(node.left, ast.List) or isinstance(node.right, ast.List)):
+            return True
+        return pads(node.left) or pads(node.right)
+    return False
 
 
 def _cut(bounds: list[Value | None]) -> slice | None:

@@ -6,16 +6,15 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.expressions.groups import group_at
 from ranksafe.semantics.rank_flow.expressions.slices import sliced
 from ranksafe.semantics.rank_flow.values import (
     Known,
     Many,
     Sameness,
-    Share,
     Unknown,
     Value,
     combined,
-    length_of,
     origin_of,
 )
 
@@ -46,6 +45,9 @@ class Subscripts:
                 if index.origin is not None and isinstance(item, Known):
                     return Known(item.constant, index.origin)
                 return item
+        group = group_at(base, index) if isinstance(base, Unknown) else None
+        if group is not None:
+            return group
         if isinstance(base, Unknown) and isinstance(base.each, Unknown) and base.share is not None:
             # One of the parts of np.array_split.
             part = base.each

@@ -22,7 +22,6 @@ from ranksafe.semantics.rank_flow.values import (
     Value,
     evenness,
     joined,
-
     origin_of,
 )
 from ranksafe.semantics.walking import FUNCTIONS

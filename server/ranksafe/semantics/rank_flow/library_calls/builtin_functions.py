@@ -10,6 +10,7 @@ from ranksafe.semantics.rank_flow.values import (
     Known,
     Many,
     Sameness,
+    Share,
     Unknown,
     Value,
     combined,
@@ -80,8 +81,12 @@ def of_builtin(
 
 def _length(value: Value) -> Value:
     length = length_of(value)
+    if isinstance(value, Unknown) and value.own_item and length is Sameness.UNKNOWN:
+        return Unknown(Sameness.DATA, value.origin)
     if isinstance(length, Sameness):
-        return Unknown(length, origin_of(value) if length.varies else None)
+        # How much data a rank has: no rank counts by it.
+        share = Share.UNEVEN if length is Sameness.RANK else None
+        return Unknown(length, origin_of(value) if length.varies else None, share=share)
     return Known(length, value.origin if isinstance(value, Many) else None)
 
 

@@ -61,7 +61,8 @@ def _loader(run: Run, node: ast.Call, arguments: list[Value]) -> Value:
     written = {item.arg: run.module.text_of(item.value) for item in node.keywords}
     dataset = arguments[0] if node.args else given.get("dataset")
     sampler, batch_sampler = given.get("sampler"), given.get("batch_sampler")
-    source, size = dataset, given.get("batch_size", Known(1))
+    source = dataset
+    size: Value | None = given.get("batch_size", Known(1))
     detail = "plain"
     if batch_sampler is not None:
         source, size = batch_sampler, None

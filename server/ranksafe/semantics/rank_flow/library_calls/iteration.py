@@ -96,7 +96,9 @@ def element(iterable: Value) -> Value:
             found = joined(found, item, SAME)
         if iterable.origin is not None and isinstance(found, Unknown):
             # The share of this rank: other ranks have other items.
-            return replace(found, sameness=Sameness.DATA, origin=iterable.origin)
+            return replace(
+                found, sameness=Sameness.DATA, origin=iterable.origin, own_item=True
+            )
         return found
     if isinstance(iterable, Thing) and iterable.kind == "loader":
         if iterable.detail == "plain" or iterable.node is None:
@@ -107,7 +109,14 @@ def element(iterable: Value) -> Value:
     if isinstance(iterable, Unknown) and iterable.each is not None:
         return iterable.each
     if isinstance(iterable, Unknown):
-        return Unknown(iterable.sameness, iterable.origin, made_by=iterable.made_by)
+        origin = iterable.origin
+        own = origin is not None and origin.sameness is Sameness.RANK
+        return Unknown(
+            iterable.sameness,
+            origin,
+            made_by=iterable.made_by,
+            own_item=own and iterable.sameness is Sameness.DATA,
+        )
     if isinstance(iterable, Known) and isinstance(iterable.constant, range):
         return Unknown(Sameness.SAME)
     return NOTHING_KNOWN

@@ -6,8 +6,10 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.generators.exhaustion import Taken
 from ranksafe.semantics.rank_flow.library_calls.builtin_functions import of_builtin
 from ranksafe.semantics.rank_flow.library_calls.data import of_data
+from ranksafe.semantics.rank_flow.library_calls.element_types import after_method
 from ranksafe.semantics.rank_flow.library_calls.iteration import iterates, of_iteration
 from ranksafe.semantics.rank_flow.library_calls.methods import LOSSES, TESTS, Methods
 from ranksafe.semantics.rank_flow.library_calls.tensors import of_tensors
@@ -64,7 +66,8 @@ class LibraryCalls:
         if any(self._may_be_called_back(value) for value in arguments):
             run.items.append(Opaque(run.place(node)))
         if receiver is not None:
-            return self._methods.value(node, word, receiver, arguments)
+            result = self._methods.value(node, word, receiver, arguments)
+            return after_method(result, node, word, receiver)
         if isinstance(node.func, ast.Name):
             callee = self._interpreter.expressions.variable(node.func.id)
             if callee is None:
@@ -99,6 +102,11 @@ class LibraryCalls:
             if length is not None:
                 return length
         arguments = self._iterated(node, name, arguments)
+        if name == "builtins.next" and arguments:
+            run.frame.taken.append(Taken(node, arguments[0]))
+        library_object = self._interpreter.library_objects.made(node, name)
+        if library_object is not None:
+            return library_object
         made = of_data(run, node, name, arguments)
         if made is None:
             made = of_iteration(run, name, arguments)

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.sharding import is_sharded
 from ranksafe.semantics.rank_flow.traces import Event
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
@@ -102,7 +103,10 @@ class Methods:
                 model = arguments[0]
                 inner = run.attribute(model, "module") if isinstance(model, Thing) else None
                 return model if inner is None else inner
-            if receiver.kind == "object":
+            answer = self._interpreter.library_objects.answer(receiver, node, word)
+            if answer is not None:
+                return answer
+            if receiver.kind == "object" and word not in _SAME_MODEL:
                 # An attribute that was not followed, a layer most likely, is called.
                 return combined(*arguments)
             if receiver.kind == "work" and word in ("wait", "synchronize"):
@@ -110,16 +114,23 @@ class Methods:
                 return NOTHING_KNOWN
             if word in _SAME_MODEL:
                 return receiver
-            if word == "generate" and receiver.detail != "fsdp":
+            if word == "generate" and not is_sharded(receiver):
                 found = combined(*arguments)
                 return replace(found, shape=found.sameness) if found.sameness.varies else found
+            if receiver.kind == "wrapped" and word == "module":
+                # The replica itself: nothing is synchronised.
+                return combined(*arguments)
             if receiver.kind == "wrapped" and word in ("forward", "__call__"):
                 return self._interpreter.models.call(node, receiver, arguments)
-            if receiver.kind == "wrapped" and receiver.detail == "fsdp":
+            if receiver.kind == "wrapped" and is_sharded(receiver):
+                if receiver.detail == "zero3" and word != "generate":
+                    return NOTHING_KNOWN
                 if word in ("state_dict", "generate", "clip_grad_norm_", "load_state_dict"):
                     run.items.append(Event(STATE, run.place(node), model=receiver))
                     return Thing("value", node=node, module=run.module)
             return NOTHING_KNOWN
+        if self._interpreter.lists.call(node, word, receiver, arguments):
+            return Known(None)
         if isinstance(receiver, Many):
             if word in ("append", "extend") and isinstance(node.func, ast.Attribute):
                 if arguments and isinstance(node.func.value, ast.Name):
@@ -171,6 +182,8 @@ class Methods:
                 return replace(found, shape=found.sameness) if found.sameness.varies else found
             if word in TESTS:
                 return replace(combined(receiver, *arguments), decides=True)
+            if word in ("size", "numel") and receiver.own_item:
+                return Unknown(Sameness.DATA, receiver.origin)
             if word in ("size", "numel") and receiver.length.varies:
                 return Unknown(receiver.length, receiver.origin)
             if word in ("size", "dim", "numel", "keys", "items"):

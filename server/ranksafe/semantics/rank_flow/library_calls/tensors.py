@@ -6,6 +6,8 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.library_calls.element_types import named, of_literals
+from ranksafe.semantics.rank_flow.library_calls.growing_lists import stacked
 from ranksafe.semantics.rank_flow.values import (
     SAME,
     Known,
@@ -43,6 +45,15 @@ _TORCH_RANDOM = frozenset(
 )
 
 
+_STACKS = frozenset(
+    {
+        "torch.tensor", "torch.as_tensor", "torch.cat", "torch.stack", "torch.concat", "torch.vstack",
+        "torch.hstack", "torch.LongTensor", "torch.FloatTensor", "torch.Tensor", "numpy.array",
+        "numpy.concatenate", "numpy.stack", "numpy.vstack", "numpy.asarray", "torch.from_numpy",
+    }
+)  # fmt: skip
+
+
 def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value | None:
     """What such a call returns; None for other calls."""
     last = name.rpartition(".")[2]
@@ -74,6 +85,8 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
             shape=_shape_from(arguments[: 1 if last == "full" else len(node.args)]),
             dtype="" if last == "full" else _dtype_of(node, "float32"),
         )
+    if name in _STACKS and (uneven := stacked(arguments)) is not None:
+        return replace(combined(*arguments), shape=uneven, length=uneven)
     if name in ("torch.tensor", "torch.as_tensor") and arguments:
         first = arguments[0]
         found = combined(*arguments)
@@ -82,7 +95,16 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
             size = (len(first.items),)
         elif isinstance(first, Known):
             size = ()
-        return replace(found, shape=size)
+        return replace(found, shape=size, dtype=_dtype_of(node, of_literals(first)))
+    if name == "torch.arange" and arguments:
+        whole = all(_is_whole(item) for item in node.args)
+        found = combined(*arguments)
+        return replace(found, dtype=_dtype_of(node, "int64" if whole else ""))
+    if name in ("torch.zeros_like", "torch.ones_like", "torch.empty_like") and arguments:
+        like = arguments[0]
+        if isinstance(like, Unknown):
+            shape = like.shape if isinstance(like.shape, tuple) else Sameness.UNKNOWN
+            return replace(combined(*arguments), shape=shape, dtype=_dtype_of(node, like.dtype))
     if name in ("torch.nonzero", "torch.masked_select") and arguments:
         found = combined(*arguments)
         return replace(found, shape=found.sameness)
@@ -93,8 +115,18 @@ def _dtype_of(node: ast.Call, default: str) -> str:
     """The element type a creation asks for; empty when it is not written as ``torch.name``."""
     for keyword in node.keywords:
         if keyword.arg == "dtype":
-            return keyword.value.attr if isinstance(keyword.value, ast.Attribute) else ""
+            asked = keyword.value
+            if isinstance(asked, ast.Attribute) and getattr(asked.value, "id", "") == "torch":
+                return named(asked.attr)
+            return ""
     return default
+
+
+def _is_whole(node: ast.expr) -> bool:
+    """Whether an argument certainly is a whole number."""
+    if isinstance(node, ast.Constant):
+        return node.value.__class__ is int
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("len", "int")
 
 
 def _shape_from(arguments: list[Value]) -> Sameness | tuple[int, ...]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.expressions.groups import with_group
 from ranksafe.semantics.rank_flow.expressions.operators import computed
+from ranksafe.semantics.rank_flow.expressions.slices import pads
 from ranksafe.semantics.rank_flow.library_calls.iteration import element
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
     Many,
-    Sameness,
+    Share,
     Thing,
     Unknown,
     Value,
@@ -40,7 +43,10 @@ class Assignments:
     def annotated(self, node: ast.AnnAssign) -> bool:
         """``a: int = x``."""
         if node.value is not None:
-            self.bind(node.target, self._interpreter.expressions.value(node.value))
+            value = self._interpreter.expressions.value(node.value)
+            if isinstance(value, Unknown):
+                value = self._interpreter.library_objects.annotated(node) or value
+            self.bind(node.target, value)
         return True
 
     def augmented(self, node: ast.AugAssign) -> bool:
@@ -58,29 +64,46 @@ class Assignments:
                 else NOTHING_KNOWN
             )
         added = self._interpreter.expressions.value(node.value)
+        if isinstance(node.op, ast.Add) and self._fills(target, before, added):
+            return True
         if isinstance(before, Known) and isinstance(added, Known):
             self.bind(target, computed(node.op, before, added))
         elif isinstance(before, Many) and isinstance(added, Many) and isinstance(node.op, ast.Add):
             self.bind(target, Many(before.items + added.items))
+        elif isinstance(node.op, ast.Add) and pads(node.value):
+            self.bind(target, replace(combined(before, added), share=Share.EVEN))
         else:
             self.bind(target, combined(before, added))
         return True
+
+    def _fills(self, target: ast.expr, before: Value, added: Value) -> bool:
+        """``xs += ys`` for lists."""
+        lists = isinstance(before, Many) or (
+            isinstance(added, Many) and isinstance(before, Unknown) and bool(self._run.around)
+        )
+        return lists and self._interpreter.lists.add(target, before, added, several=True)
 
     def bind(self, target: ast.expr, value: Value) -> None:
         """Give a target a value."""
         run = self._run
         if isinstance(target, ast.Name):
             run.frame.variables[target.id] = value
+            run.made_here(None, target.id)
         elif isinstance(target, ast.Attribute):
             base = self._interpreter.expressions.value(target.value)
             if isinstance(base, Thing):
                 run.set_attribute(base, target.attr, value)
+                run.made_here(base, target.attr)
         elif isinstance(target, (ast.Tuple, ast.List)):
+            value = _unpacked(value, target.elts)
             for index, part in enumerate(target.elts):
                 if isinstance(part, ast.Starred):
-                    self.bind(part.value, combined(value))
+                    inner = self._item(value, index, len(target.elts))
+                    self.bind(part.value, inner if isinstance(inner, Many) else combined(value))
                 else:
                     self.bind(part, self._item(value, index, len(target.elts)))
+        elif isinstance(target, ast.Subscript) and self._bind_group(target, value):
+            pass
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             # ``found[0] = x``: the container may now differ where x does.
             before = self._interpreter.expressions.variable(target.value.id)
@@ -91,6 +114,22 @@ class Assignments:
                     target.value,
                     _with_item(before, self._interpreter.expressions.value(target.slice), value),
                 )
+
+    def _bind_group(self, target: ast.Subscript, value: Value) -> bool:
+        """``groups[key] = group``; whether the container was a dictionary of groups."""
+        if not isinstance(target.value, (ast.Name, ast.Attribute)):
+            return False
+        if isinstance(target.value, ast.Name):
+            before = self._interpreter.expressions.variable(target.value.id)
+        else:
+            before = self._interpreter.expressions.value(target.value)
+        if not isinstance(before, Unknown) or before.groups is None:
+            return False
+        after = with_group(before, self._interpreter.expressions.value(target.slice), value)
+        if after.groups is None:
+            after = replace(combined(before, value), length=after.length, groups=None)
+        self.bind(target.value, after)
+        return True
 
     def _item(self, value: Value, index: int, count: int) -> Value:
         if isinstance(value, Many) and len(value.items) == count:
@@ -109,6 +148,17 @@ class Assignments:
             self.bind(target, iterable.items[index])
         elif isinstance(iterable, Known):
             self.bind(target, Known(iterable.constant[index], None))
+
+
+def _unpacked(value: Value, targets: list[ast.expr]) -> Value:
+    """``first, *rest = values``: one value for each target."""
+    starred = [index for index, item in enumerate(targets) if isinstance(item, ast.Starred)]
+    if not isinstance(value, Many) or len(starred) != 1 or len(value.items) < len(targets) - 1:
+        return value
+    start = starred[0]
+    end = len(value.items) - (len(targets) - start - 1)
+    items = value.items
+    return Many((*items[:start], Many(items[start:end]), *items[end:]))
 
 
 def _with_item(before: Many, index: Value, value: Value) -> Value:

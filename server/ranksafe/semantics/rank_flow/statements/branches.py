@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.facts import is_main_guard
+from ranksafe.semantics.rank_flow.run import Around
 from ranksafe.semantics.rank_flow.statements.paths import joined_states, returns_in
 from ranksafe.semantics.rank_flow.statements.untaken import UntakenArm, assigned_in
 from ranksafe.semantics.rank_flow.traces import Branch, Decision, Passed, matters
@@ -17,6 +18,7 @@ from ranksafe.semantics.rank_flow.values import (
     Unknown,
     Value,
     combined,
+    origin_of,
     truth_of,
 )
 
@@ -78,7 +80,9 @@ class Branches:
             run.frame.condition = _stronger(condition, test)
             run.inside.uncertain += not test.sameness.varies
             self._narrow(node, index == 0)
+            run.around.append(Around(node, _apart(test), origin_of(test)))
             reached = self._interpreter.statements.block(arm)
+            run.around.pop()
             run.inside.uncertain -= not test.sameness.varies
             ends.append((run.snapshot(), run.items, reached))
         run.items = outer
@@ -116,6 +120,11 @@ class Branches:
         for case in node.cases:
             reached = self._undecided(node, combined(subject), [case.body, []]) and reached
         return reached
+
+
+def _apart(test: Value) -> Sameness:
+    """Whether ranks come to an arm equally often."""
+    return test.sameness if test.sameness.varies else Sameness.SAME
 
 
 def _stronger(before: Value | None, test: Value) -> Value:

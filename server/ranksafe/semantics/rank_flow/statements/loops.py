@@ -6,23 +6,33 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ranksafe.semantics.rank_flow.generators.exhaustion import breaks_in_handler, exhausts
+from ranksafe.semantics.rank_flow.operations import words
+from ranksafe.semantics.rank_flow.run import Around
 from ranksafe.semantics.rank_flow.statements.paths import exits_in, joined_states, same_knowledge
 from ranksafe.semantics.rank_flow.traces import Exit, Loop, matters
 from ranksafe.semantics.rank_flow.values import (
     SAME,
     Known,
     Many,
+    Origin,
     Sameness,
     Value,
+    evenness,
     length_of,
     origin_of,
     truth_of,
 )
+from ranksafe.semantics.units import callee_name
 
 if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
 
 _UNROLLED = 4
+_UNROLLED_SENDS = 8
+_POINT_TO_POINT = frozenset(
+    {"send", "recv", "isend", "irecv", "send_object_list", "recv_object_list"}
+)
 
 
 class Loops:
@@ -39,8 +49,9 @@ class Loops:
         count = length_of(iterable)
         self._run.none_used(iterable, node.iter)
         depends = origin_of(iterable) is not None and not isinstance(count, Sameness)
-        if not depends and not isinstance(count, Sameness) and count <= _UNROLLED:
-            if isinstance(iterable, (Many, Known)) and not _has_loop_exit(node.body):
+        if not isinstance(count, Sameness) and isinstance(iterable, (Many, Known)):
+            short = count <= _UNROLLED and not depends
+            if (short or _sends_only(node.body, count)) and not _has_break(node.body):
                 return self._unrolled(node, iterable, count)
         return self._loop(
             node,
@@ -52,16 +63,21 @@ class Loops:
     def _unrolled(self, node: ast.For, iterable: Value, count: int) -> bool:
         run = self._run
         outer = run.items
+        around = run.frame.left
         for index in range(count):
-            run.items = []
+            run.items, run.frame.left = [], []
             self._interpreter.assignments.bind_item(node.target, iterable, index)
             reached = self._interpreter.statements.block(node.body)
             step, run.items = run.items, outer
-            if not matters(step):
-                continue
-            outer.append(Loop(run.place(node), 1, step, iterable, bool(run.inside.joined)))
-            if not reached:
+            skipped, run.frame.left = run.frame.left, around
+            if matters(step):
+                outer.append(Loop(run.place(node), 1, step, iterable, bool(run.inside.joined)))
+            if not reached and not skipped:
                 return False
+            for _, state in skipped:
+                # ``continue`` ends the step only.
+                run.restore(joined_states(run.snapshot(), state, SAME) if reached else state)
+                reached = True
         return self._interpreter.statements.block(node.orelse)
 
     def run_while(self, node: ast.While) -> bool:
@@ -80,6 +96,7 @@ class Loops:
         outer = run.items
         notes = list(run.notes)
         run.frame.loops += 1
+        run.around.append(Around(node, _evenness(iterable), _origin(iterable)))
         around, run.frame.left = run.frame.left, []
         for _ in range(1 if run.inside.settling else 3):
             start = run.snapshot()
@@ -101,10 +118,12 @@ class Loops:
         if run.inside.settling:
             run.items = outer
             run.frame.loops -= 1
+            run.around.pop()
             run.frame.left = around
             return True
         start = run.snapshot()
         run.items = []
+        taken_around, run.frame.taken = run.frame.taken, []
         test: Value | None = None
         if isinstance(node, ast.While):
             test = self._interpreter.expressions.value(node.test)
@@ -114,8 +133,13 @@ class Loops:
         reached = self._interpreter.statements.block(node.body)
         body, run.items = run.items, outer
         run.frame.loops -= 1
+        run.around.pop()
         exits, run.frame.left = run.frame.left, around
         source = iterable if iterable is not None else test
+        emptied = exhausts(node, run.frame.taken, run.module)
+        run.frame.taken = taken_around
+        if emptied is not None:
+            source, count = emptied, length_of(emptied)
         if matters(body):
             outer.append(Loop(run.place(node), count, body, source, bool(run.inside.joined)))
         if reached:
@@ -125,17 +149,32 @@ class Loops:
         for _, state in exits:
             run.restore(joined_states(run.snapshot(), state, SAME))
         if isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and node.test.value:
-            if not any(isinstance(item, Exit) and item.kind == "break" for item in exits_in(body)):
+            broken = any(isinstance(item, Exit) and item.kind == "break" for item in exits_in(body))
+            if not broken and not breaks_in_handler(node):
                 return False
         return (
             self._interpreter.statements.block(node.orelse) if not _has_break(node.body) else True
         )
 
 
-def _has_loop_exit(body: list[ast.stmt]) -> bool:
-    return any(
-        isinstance(node, (ast.Break, ast.Continue)) for item in body for node in ast.walk(item)
-    )
+def _sends_only(body: list[ast.stmt], count: int) -> bool:
+    """Whether the collectives of a loop of few steps are sends and receives: who comes when then shows step by step."""
+    called = {
+        callee_name(node) or ""
+        for item in body
+        for node in ast.walk(item)
+        if isinstance(node, ast.Call)
+    }
+    sends = bool(called & _POINT_TO_POINT)
+    return sends and count <= _UNROLLED_SENDS and not (called & words(False) - _POINT_TO_POINT)
+
+
+def _evenness(iterable: Value | None) -> Sameness:
+    return Sameness.UNKNOWN if iterable is None else evenness(iterable)
+
+
+def _origin(iterable: Value | None) -> Origin | None:
+    return None if iterable is None else origin_of(iterable)
 
 
 def _has_break(body: list[ast.stmt]) -> bool:

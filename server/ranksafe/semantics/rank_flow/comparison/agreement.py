@@ -1,0 +1,45 @@
+"""Loops that ranks leave together, however much data each of them has."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ranksafe.semantics.rank_flow.traces import Branch, Exit, Item, Loop
+from ranksafe.semantics.rank_flow.values import is_agreed
+
+_LOCAL = ("torch.", "builtins.", "math.", "numpy.", "time.", "os.", "random.")
+
+
+def ends_together(loop: Loop) -> bool:
+    """Whether a loop is left when the ranks have agreed to: by the result of a collective, or by what a function says
+    that is not known here."""
+    return any(
+        is_agreed(branch.condition) or (not branch.condition.sameness.varies and _asks(branch))
+        for branch in _leaving(loop.body)
+    )
+
+
+def _leaving(items: list[Item]) -> Iterator[Branch]:
+    """Branches that lead out of the loop with this body."""
+    for item in items:
+        if isinstance(item, Branch):
+            if any(
+                isinstance(inner, Exit) and inner.kind in ("break", "return")
+                for inner in (*item.then, *item.otherwise)
+            ):
+                yield item
+            yield from _leaving([*item.then, *item.otherwise])
+
+
+def _asks(branch: Branch) -> bool:
+    """Whether a condition calls something that may perform collectives without being seen to."""
+    test = getattr(branch.place.node, "test", None)
+    if not isinstance(test, ast.expr):
+        return False
+    for call in ast.walk(test):
+        if isinstance(call, ast.Call):
+            name = branch.place.module.qualified_name(call.func)
+            if name is None or not name.startswith(_LOCAL):
+                return True
+    return False

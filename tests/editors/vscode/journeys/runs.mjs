@@ -1,0 +1,127 @@
+// Runs and rehearsals, from their lens to the failure on its line.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { folder, needsTorch, onDisk, RUN_MILLISECONDS, torchPython, workbench } from "../session.mjs";
+
+async function pidOf(name) {
+    const file = join(folder, name);
+    const text = await workbench.until(name, () => existsSync(file) && readFileSync(file, "utf8"), RUN_MILLISECONDS);
+    return Number(text);
+}
+
+function isAlive(pid) {
+    try {
+        process.kill(pid, 0);
+        return true;
+    } catch {
+        return false;
+    }
+}
+
+/** Starts the script that never ends, with consent where none was given yet, and returns the ranks' process ids. */
+async function startEndlessRun() {
+    const files = ["rank-0.pid", "rank-1.pid"];
+    files.forEach((name) => rmSync(join(folder, name), { force: true }));
+    await workbench.open("endless_run.py");
+    await workbench.lens("Run on").click();
+    await workbench.dialog().or(workbench.lens("Cancel run")).first().waitFor();
+    if (await workbench.dialog().isVisible()) {
+        await workbench.clickDialog("Run");
+    }
+    const ranks = [await pidOf("rank-0.pid"), await pidOf("rank-1.pid")];
+    assert.ok(ranks.every(isAlive));
+    return ranks;
+}
+
+test("lenses over the entry; a run saves the buffer and asks for consent first", { skip: needsTorch }, async () => {
+    await workbench.open("failing_run.py");
+    await workbench.lens("Run on").waitFor();
+    await workbench.lens("Smoke run").waitFor();
+    await workbench.typeAtEnd("# edited");
+    await workbench.screenshot("lens");
+    await workbench.lens("Run on").click();
+    await workbench.dialog().waitFor();
+    const question = (await workbench.dialog().innerText()).replace(/\s+/g, " ");
+    assert.match(question, /failing_run\.py/);
+    assert.ok(question.includes(folder), question);
+    assert.ok(question.includes(torchPython), question);
+    await workbench.screenshot("consent");
+    await workbench.clickDialog("Run");
+    await workbench.until("the buffer on disk", () => onDisk("failing_run.py").includes("# edited"));
+});
+
+test("the failure of the run on its line, with the calls that led there", { skip: needsTorch }, async () => {
+    const message = await workbench.notification("failing_run.py failed", RUN_MILLISECONDS);
+    assert.match(message, /size of tensor/);
+    const squiggle = await workbench.squiggle("error", "batch * weights");
+    assert.equal(squiggle.line, 9);
+    const row = await workbench.problem(/size of tensor a \(3\) must match the size of tensor b \(4\)/);
+    assert.match(row, /rank 1/);
+    assert.match(row, /\[Ln 9,/);
+    await workbench.problemsView.expand("size of tensor");
+    await workbench.problem(/called in main.*loss_of\(batch, accelerator\.process_index\)/);
+    await workbench.lens("Open log").waitFor();
+    await workbench.screenshot("run-failure");
+});
+
+test("the log of the run opens", { skip: needsTorch }, async () => {
+    await workbench.open("failing_run.py");
+    await workbench.lens("Open log").click();
+    await workbench.until("the log", async () => /size of tensor a/.test(await workbench.editorText()));
+    await workbench.screenshot("log");
+});
+
+test("the failure goes away when its line is edited", { skip: needsTorch }, async () => {
+    await workbench.open("failing_run.py");
+    await workbench.squiggle("error", "batch * weights");
+    await workbench.token("return").click();
+    await workbench.page.keyboard.press("End");
+    await workbench.page.keyboard.type("  # here");
+    await workbench.until("the failure to go", async () => (await workbench.squiggles()).every(({ severity }) => severity !== "error"));
+    await workbench.save();
+});
+
+test("cancel by the lens ends every process of the run", { skip: needsTorch }, async () => {
+    const ranks = await startEndlessRun();
+    await workbench.lens("Cancel run").click();
+    await workbench.until("the ranks to end", () => !ranks.some(isAlive));
+    await workbench.lens("Run on").waitFor();
+    await workbench.screenshot("cancelled");
+});
+
+test("cancel by the progress in the status bar", { skip: needsTorch }, async () => {
+    const ranks = await startEndlessRun();
+    await workbench.screenshot("progress");
+    await workbench.cancelProgress("Run endless_run.py");
+    await workbench.until("the ranks to end", () => !ranks.some(isAlive));
+    await workbench.lens("Run on").waitFor();
+});
+
+test("a rehearsal on simulated GPUs draws what a second GPU would have hit", { skip: needsTorch }, async () => {
+    await workbench.open("rehearsed_run.py");
+    await workbench.lens("Rehearse on 2 GPUs").waitFor();
+    await workbench.screenshot("rehearse-lens");
+    await workbench.lens("Rehearse on 2 GPUs").click();
+    await workbench.dialog().waitFor();
+    assert.match(await workbench.dialog().innerText(), /simulated/);
+    await workbench.clickDialog("Run");
+    const message = await workbench.notification("rehearsed_run.py failed", RUN_MILLISECONDS);
+    assert.match(message, /same device/);
+    // The whole line: what a replica's thread raised is known from its printed traceback, by line only.
+    const squiggle = await workbench.squiggle("error", "        return self.linear(batch) * self.scale");
+    assert.equal(squiggle.line, 14);
+    const row = await workbench.problem(/cuda:1/);
+    assert.match(row, /RS513/);
+    await workbench.screenshot("rehearsal-failure");
+});
+
+test("the picker of targets offers simulated GPUs", { skip: needsTorch }, async () => {
+    await workbench.open("rehearsed_run.py");
+    await workbench.command("Choose Where to Run");
+    await workbench.page.locator(".quick-input-list-entry", { hasText: "simulated:4" }).click();
+    await workbench.lens("Rehearse on 4 GPUs").waitFor();
+    await workbench.screenshot("target");
+});

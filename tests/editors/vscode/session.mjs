@@ -1,0 +1,88 @@
+// One code-server and one page for all journeys, so that their start-up is paid once.
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, afterEach, before } from "node:test";
+import { fileURLToPath } from "node:url";
+
+import { CodeServer } from "./codeServer.mjs";
+import { Workbench } from "./workbench.mjs";
+
+const here = dirname(fileURLToPath(import.meta.url));
+export const torchPython = process.env.RANKSAFE_TEST_TORCH_PYTHON;
+export const needsTorch = torchPython || process.env.CI === "true" ? false : "RANKSAFE_TEST_TORCH_PYTHON names no Python with torch and accelerate";
+/** A run starts a launcher and imports torch twice; on a busy machine that takes a minute. */
+export const RUN_MILLISECONDS = 3_000 * Number(process.env.RANKSAFE_UI_SECONDS || 60);
+
+const state = mkdtempSync(join(tmpdir(), "ranksafe-editors-"));
+export const folder = join(state, "project");
+export const untrusted = join(state, "downloaded");
+/** Comes into being when an interpreter of the untrusted folder is started. */
+export const started = join(state, "started");
+export const USER_SETTINGS = {
+    "security.workspace.trust.enabled": false,
+    "workbench.startupEditor": "none",
+    "workbench.colorTheme": "Light Modern",
+    "workbench.editor.useModal": "off",
+    "files.autoSave": "off",
+    "editor.minimap.enabled": false,
+    "editor.stickyScroll.enabled": false,
+    "workbench.tree.enableStickyScroll": false,
+    "chat.disableAIFeatures": true,
+    "workbench.secondarySideBar.defaultVisibility": "hidden",
+    "telemetry.telemetryLevel": "off",
+    // Screenshots show things, not things fading in.
+    "workbench.reduceMotion": "on",
+    "remote.autoForwardPorts": false,
+};
+const MACHINE_SETTINGS = torchPython ? { "ranksafe.interpreter": torchPython } : {};
+
+/** @type {CodeServer} */ export let codeServer;
+/** @type {Workbench} */ export let workbench;
+
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
+    process.on(signal, () => process.exit(1));
+}
+
+before(async () => {
+    cpSync(join(here, "workspace"), folder, { recursive: true });
+    mkdirSync(untrusted);
+    for (const name of ["auto_device_map.py", "pyproject.toml"]) {
+        cpSync(join(here, "workspace", name), join(untrusted, name));
+    }
+    codeServer = new CodeServer({ node: process.env.RANKSAFE_TEST_NODE, entry: process.env.RANKSAFE_TEST_CODE_SERVER, state });
+    codeServer.writeSettings("User", USER_SETTINGS);
+    codeServer.writeSettings("Machine", MACHINE_SETTINGS);
+    codeServer.install(process.env.RANKSAFE_VSIX);
+    codeServer.shareCompiledDevices();
+    await codeServer.start();
+    const home = join(state, "browser");
+    mkdirSync(home);
+    workbench = await Workbench.launch({ executable: process.env.RANKSAFE_CHROMIUM, home, screenshots: process.env.RANKSAFE_SCREENSHOTS });
+    await workbench.goto(codeServer.address(folder, join(folder, "auto_device_map.py")));
+});
+
+after(async () => {
+    await workbench?.close();
+    await codeServer?.stop();
+    if (!process.env.RANKSAFE_KEEP_STATE) {
+        rmSync(state, { recursive: true, force: true });
+    }
+});
+
+afterEach(async (context) => {
+    if (context.passed === false) {
+        await workbench.screenshot(`failed ${context.name}`).catch(() => undefined);
+        // A list or a question that it left open is not the next journey's affair.
+        await workbench.page.keyboard.press("Escape");
+    }
+});
+
+/** Puts a file back as it is in the fixtures, whatever a journey did to it. */
+export function restore(name) {
+    writeFileSync(join(folder, name), readFileSync(join(here, "workspace", name)));
+}
+
+export function onDisk(name) {
+    return readFileSync(join(folder, name), "utf8");
+}
