@@ -140,10 +140,6 @@ export class Workbench {
         await this.page.locator(".tab.active.dirty").waitFor({ state: "detached" });
     }
 
-    async closeAllEditors() {
-        await this.command("View: Close All Editors");
-    }
-
     // Commands and dialogs
 
     async command(title) {
