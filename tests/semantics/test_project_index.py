@@ -265,6 +265,91 @@ def test_a_definition_is_found_through_re_exports(tmp_path: Path) -> None:
     assert index.text_of(tmp_path / "missing.py") is None
 
 
+def test_a_constant_is_found_through_re_exports(tmp_path: Path) -> None:
+    write(tmp_path, "helper.py", 'WHERE = "auto"\n')
+    write(tmp_path, "between.py", "from helper import WHERE as PLACE\n")
+    write(tmp_path, "all.py", "from between import *\nfrom helper import *\n")
+    index = ProjectIndex(tmp_path)
+    for name in ("helper.WHERE", "between.PLACE", "all.PLACE", "all.WHERE"):
+        assert index.constant_source(name) == "'auto'", name
+    assert index.constant_source("between.WHERE") is None
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "WHERE = choose()",
+        "if few:\n    WHERE = None",
+        "for WHERE in places: ...",
+        "with place() as (WHERE, _): ...",
+        "try:\n    from local import WHERE\nexcept ImportError: ...",
+        "WHERE += '0'",
+        "def WHERE(): ...",
+    ],
+)
+def test_a_name_bound_twice_is_no_constant(tmp_path: Path, more: str) -> None:
+    write(tmp_path, "helper.py", f'WHERE = "auto"\nWHERE_ELSE: str\n{more}\n')
+    assert ProjectIndex(tmp_path).constant_source("helper.WHERE") is None
+
+
+def test_packages_that_import_all_from_each_other_are_searched_once(tmp_path: Path) -> None:
+    read: list[Path] = []
+    names = [f"part_{number}" for number in range(12)]
+    everything = "".join(f"from {name} import *\n" for name in names)
+    for name in names:
+        write(tmp_path, f"{name}.py", f"{everything}def of_{name}(): ...\n")
+    write(tmp_path, "part_11.py", f"{everything}__all__ = []\ndef of_part_11(): ...\n")
+    index = ProjectIndex(tmp_path)
+    index.texts.note = read.extend  # type: ignore[method-assign]
+    assert index.resolve("part_0.nowhere") == "part_0.nowhere"
+    assert index.resolve("part_0.of_part_10") == "part_10.of_part_10"
+    assert index.resolve("part_0.of_part_11") == "part_0.of_part_11"
+    # By every way that there is, it would be billions.
+    assert len(read) < 500
+
+
+def test_what_is_imported_may_change_while_it_is_being_found_out(tmp_path: Path) -> None:
+    user = write(tmp_path, "user.py", "import between\n")
+    between = write(tmp_path, "between.py", "import first\n")
+    write(tmp_path, "first.py", "import other\n")
+    write(tmp_path, "other.py", "")
+    second = write(tmp_path, "second.py", "")
+    index = ProjectIndex(tmp_path)
+    assert len(index.files()) == 5
+    steps = index.closure_steps(user)
+    assert [next(steps), next(steps)] == [1, 2]
+    index.update(between, "import second\n")
+    assert list(steps)
+    assert index.closure(user) == {between, second}
+
+
+def test_a_file_that_comes_while_the_list_is_made_is_in_it(tmp_path: Path) -> None:
+    first = write(tmp_path, "a/first.py", "")
+    last = write(tmp_path, "z/last.py", "")
+    index = ProjectIndex(tmp_path)
+    steps = index.build()
+    assert [next(steps), next(steps)] == [(0, 1), (0, 2)]
+    index.update(write(tmp_path, "a/new.py", "LIMIT = 1\n"))
+    first.unlink()
+    index.update(first)
+    for _ in steps:
+        pass
+    assert index.files() == [tmp_path / "a" / "new.py", last]
+
+
+def test_a_package_imported_as_a_whole_is_gone_through_once(tmp_path: Path) -> None:
+    asked: list[str] = []
+    for number in range(60):
+        write(tmp_path, f"pkg/part_{number}.py", "import pkg\nfrom pkg import nothing\n")
+    write(tmp_path, "pkg/__init__.py", "")
+    user = write(tmp_path, "user.py", "import pkg\n")
+    index = ProjectIndex(tmp_path)
+    below = index.below
+    index.below = lambda package: (asked.append(package), below(package))[1]  # type: ignore[method-assign]
+    assert len(index.closure(user)) == 61
+    assert asked == ["pkg"]
+
+
 def test_deleted_new_and_renamed_files(tmp_path: Path) -> None:
     user = write(tmp_path, "user.py", "from helper import LIMIT\n")
     helper = write(tmp_path, "helper.py", "LIMIT = 1\n")

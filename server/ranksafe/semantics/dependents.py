@@ -41,6 +41,10 @@ class Dependents:
             dependents = [start for start, files in self._closures.items() if path in files]
         return frozenset(self._closures), frozenset(dependents)
 
+    def knows(self, path: Path, on: Path) -> bool:
+        """Whether a file is known to depend on another one."""
+        return on in self._closures.get(path, ())
+
     def closure(self, path: Path) -> frozenset[Path]:
         """All files whose text may have a part in the findings of a file, itself left out unless it is imported."""
         if path not in self._closures:

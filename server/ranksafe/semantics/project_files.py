@@ -80,6 +80,8 @@ class ProjectFiles:
         self.root = root.absolute()
         self._files: list[Path] | None = None
         self._set: set[Path] = set()
+        self._moved_meanwhile: set[Path] = set()
+        """Files that came or went before the list was complete: their folders may have been read already."""
         self._names: dict[Path, str] = {}
         self._paths: dict[str, Path | None] = {}
         self._imports: dict[tuple[str, str], str | None] = {}
@@ -113,12 +115,16 @@ class ProjectFiles:
         if self._files is None:
             self._files = sorted(found)
             self._set = set(found)
+            moved, self._moved_meanwhile = self._moved_meanwhile, set()
+            for path in moved:
+                self.note_existence(path)
 
     def note_existence(self, path: Path) -> bool:
         """A file may have come or gone; whether it did, and module names may mean something else now."""
         if not self._is_below(path):
             return False
         if self._files is None:
+            self._moved_meanwhile.add(path)
             self._forget_names()
             return True
         exists = path.suffix == ".py" and path.is_file()

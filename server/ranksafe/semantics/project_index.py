@@ -126,7 +126,7 @@ class ProjectIndex:
 
     def depends(self, path: Path, on: Path) -> bool:
         """Whether a file is known to depend on another one; False while nobody has asked what it depends on."""
-        return path.absolute() in self._dependents.known(on.absolute())[1]
+        return self._dependents.knows(path.absolute(), on.absolute())
 
     def closure(self, path: Path) -> frozenset[Path]:
         """The files that may have a part in a file's findings."""

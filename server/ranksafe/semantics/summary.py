@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -94,6 +95,11 @@ def summarize(text: str) -> Summary:
     parsed = parse_tolerantly(text)
     if parsed is not None:
         _read(parsed.tree.body, summary)
+        if summary.constants:
+            bound = Counter(_bound(parsed.tree.body))
+            summary.constants = {
+                name: source for name, source in summary.constants.items() if bound[name] == 1
+            }
         summary.depends = sorted(set(_imported(parsed.tree.body)))
     return summary
 
@@ -114,6 +120,31 @@ def _imported(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
         elif not isinstance(statement, _SIMPLE):
             for block in _blocks(statement):
                 yield from _imported(block)
+
+
+def _bound(body: list[ast.stmt]) -> Iterator[str]:
+    """The names that the statements of a module bind, each as often as it is bound."""
+    for statement in body:
+        targets: list[ast.expr | None] = []
+        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield statement.name
+            continue
+        if isinstance(statement, (ast.Import, ast.ImportFrom)):
+            yield from (alias.asname or alias.name.split(".")[0] for alias in statement.names)
+            continue
+        if isinstance(statement, ast.Assign):
+            targets += statement.targets
+        elif isinstance(statement, (ast.AugAssign, ast.For, ast.AsyncFor)):
+            targets.append(statement.target)
+        elif isinstance(statement, ast.AnnAssign):
+            targets.append(None if statement.value is None else statement.target)
+        elif isinstance(statement, (ast.With, ast.AsyncWith)):
+            targets += [item.optional_vars for item in statement.items]
+        for target in targets:
+            if target is not None:
+                yield from (node.id for node in ast.walk(target) if isinstance(node, ast.Name))
+        for block in _blocks(statement):
+            yield from _bound(block)
 
 
 _SIMPLE: Final = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Raise)

@@ -32,7 +32,9 @@ def handle_of(module: Module, call: ast.expr) -> Handle:
     """Where the value of a call goes."""
     current: ast.AST = call
     parent = module.parent(current)
-    while isinstance(parent, _HOLDS) or (isinstance(parent, ast.IfExp) and current is not parent.test):
+    while isinstance(parent, _HOLDS) or (
+        isinstance(parent, ast.IfExp) and current is not parent.test
+    ):
         if isinstance(parent, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
             if current is not getattr(parent, "elt", getattr(parent, "value", None)):
                 return Handle("elsewhere")

@@ -61,7 +61,8 @@ class Calls:
         if name in ("os.getenv", "os.environ.get", "os.environ.setdefault", "os.environ.pop"):
             return self.environment_variable(node.args[0], node) if node.args else SAME
         if callee_name(node) == "generate" and not _is_sharded(receiver):
-            return self._generated(node, receiver)
+            if self._interpreter.followed.function(node, receiver) is None:
+                return self._generated(node, receiver)
         if name is not None:
             constant = sources.by_function(name, run.world)
             if constant is not None:

@@ -233,7 +233,7 @@ class Functions:
         if cls is not None:
             owner = Thing("object", type="", node=cls, module=module)
             found = self.method(owner, callee.attr)
-            return [] if found is None else [found]
+            return self._held_called(module, cls, callee.attr) if found is None else [found]
         if isinstance(callee.value, ast.Name):
             found = self.named(module, callee)
             if found is not None:
@@ -247,6 +247,18 @@ class Functions:
             Thing("function", node=method, module=module)
             for method in module.methods_named(callee.attr)[:_SAME_NAME]
         ]
+
+    def _held_called(self, module: Module, cls: ast.ClassDef, attribute: str) -> list[Thing]:
+        """What calling an object runs that the class keeps in an attribute."""
+        found = []
+        for store in module.attribute_stores(cls, attribute)[:_SAME_NAME]:
+            value = module.assigned_to_attribute(store)
+            made = None if value is None else self._made(module, value)
+            for name in ("__call__", "forward"):
+                method = None if made is None else self.method(made, name)
+                if method is not None:
+                    found.append(method)
+        return found
 
     def _made(self, module: Module, node: ast.expr) -> Thing | None:
         """An object of the project that is constructed where it is named, or in the same function."""

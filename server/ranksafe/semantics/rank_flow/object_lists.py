@@ -67,7 +67,9 @@ class ObjectLists:
         elif len(node.args) > 1 and "object" in event.operation.word:
             other = self._look(node.args[1])
             if isinstance(other, Many) and len(other.items) == self._run.world.size:
-                empty = all(isinstance(item, Known) and item.constant is None for item in other.items)
+                empty = all(
+                    isinstance(item, Known) and item.constant is None for item in other.items
+                )
                 if empty and isinstance(value, Known):
                     self._note("object-list", event, node, other)
 

@@ -52,7 +52,11 @@ def _beyond_the_ends(sequences: list[list[Event]]) -> Event | None:
     found: list[tuple[int, Event]] = []
     for rank, neighbour in ((0, -1), (size - 1, size)):
         for index, event in enumerate(sequences[rank]):
-            if _peer(event) == neighbour and event.peer is not None and event.peer.origin is not None:
+            if (
+                _peer(event) == neighbour
+                and event.peer is not None
+                and event.peer.origin is not None
+            ):
                 found.append((index, event))
                 break
     return min(found, key=lambda item: item[0])[1] if found else None

@@ -20,12 +20,32 @@ STRUCTURE = frozenset(
 )  # fmt: skip
 """What can be asked of a tensor whatever it holds."""
 _VIEWS = frozenset(
-    {"view", "detach", "narrow", "squeeze", "unsqueeze", "view_as", "flatten", "reshape", "t", "numpy"}
+    {
+        "view",
+        "detach",
+        "narrow",
+        "squeeze",
+        "unsqueeze",
+        "view_as",
+        "flatten",
+        "reshape",
+        "t",
+        "numpy",
+    }
 )
 _MAY_COPY = frozenset({"flatten", "reshape"})
 _SAME_STORAGE = frozenset({"data", "T", "mT"})
 _LIKE = frozenset(
-    {"empty_like", "zeros_like", "ones_like", "full_like", "is_tensor", "numel", "rand_like", "randn_like"}
+    {
+        "empty_like",
+        "zeros_like",
+        "ones_like",
+        "full_like",
+        "is_tensor",
+        "numel",
+        "rand_like",
+        "randn_like",
+    }
 )
 _READING_BUILTINS = frozenset({"print", "float", "int", "bool", "sum", "max", "min"})
 _DEPTH = 2
@@ -34,9 +54,9 @@ _DEPTH = 2
 def viewed(node: ast.expr | None) -> ast.expr | None:
     """The variable, attribute or item that a tensor argument is, or is a slice or view of."""
     while node is not None:
-        if isinstance(node, ast.Subscript) and _is_slice(node.slice):
-            node = node.value
-        elif isinstance(node, ast.Attribute) and node.attr in _SAME_STORAGE:
+        if (isinstance(node, ast.Subscript) and _is_slice(node.slice)) or (
+            isinstance(node, ast.Attribute) and node.attr in _SAME_STORAGE
+        ):
             node = node.value
         elif (
             isinstance(node, ast.Call)

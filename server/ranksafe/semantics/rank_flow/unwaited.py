@@ -100,7 +100,9 @@ def _is_lost(module: Module, call: ast.Call, operation: Operation, handle: Handl
         return False
     if looked_at(module, holder):
         return False
-    if isinstance(holder, ast.Name) and isinstance(module.parent(call), (ast.Assign, ast.AnnAssign)):
+    if isinstance(holder, ast.Name) and isinstance(
+        module.parent(call), (ast.Assign, ast.AnnAssign)
+    ):
         return _is_used_later(module, call, operation)
     # A list of works is kept to wait for them.
     function = module.enclosing_function(call)
@@ -191,5 +193,3 @@ def _same_tensor(node: ast.AST, tensor: ast.Name | ast.Attribute) -> bool:
             isinstance(node, ast.Name) and node.id == tensor.id and isinstance(node.ctx, ast.Load)
         )
     return isinstance(node, ast.Attribute) and node.attr == tensor.attr
-
-

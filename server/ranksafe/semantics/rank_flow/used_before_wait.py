@@ -162,7 +162,9 @@ def _following(module: Module, statement: ast.stmt, names: frozenset[str]) -> It
             for item in block[: block.index(current) + 1]:
                 if item is not statement:
                     yield from _flat(item)
-        elif isinstance(holder, (ast.Module, *FUNCTIONS)) or not isinstance(holder, (ast.If, ast.With)):
+        elif isinstance(holder, (ast.Module, *FUNCTIONS)) or not isinstance(
+            holder, (ast.If, ast.With)
+        ):
             return
         current = holder
 

@@ -206,6 +206,3 @@ def _yields(node: ast.AST) -> bool:
         if not isinstance(child, _SCOPES) and _yields(child):
             return True
     return False
-
-
-

@@ -96,9 +96,7 @@ def element(iterable: Value) -> Value:
             found = joined(found, item, SAME)
         if iterable.origin is not None and isinstance(found, Unknown):
             # The share of this rank: other ranks have other items.
-            return replace(
-                found, sameness=Sameness.DATA, origin=iterable.origin, own_item=True
-            )
+            return replace(found, sameness=Sameness.DATA, origin=iterable.origin, own_item=True)
         return found
     if isinstance(iterable, Thing) and iterable.kind == "loader":
         if iterable.detail == "plain" or iterable.node is None:
@@ -184,5 +182,9 @@ def iteration(
     found = combined(step)
     steps = None if isinstance(length, Sameness) else length
     return replace(
-        found, length=even, each=step, steps=steps, origin=found.origin if origin is None else origin
+        found,
+        length=even,
+        each=step,
+        steps=steps,
+        origin=found.origin if origin is None else origin,
     )

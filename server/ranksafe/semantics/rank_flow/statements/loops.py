@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.rank_flow.generators.exhaustion import breaks_in_handler, exhausts
+from ranksafe.semantics.rank_flow.library_calls.iteration import element
 from ranksafe.semantics.rank_flow.operations import words
 from ranksafe.semantics.rank_flow.run import Around
 from ranksafe.semantics.rank_flow.statements.paths import exits_in, joined_states, same_knowledge
@@ -46,6 +47,8 @@ class Loops:
         """``for``: a short one of known length step by step, others as a loop."""
         iterable = self._interpreter.expressions.value(node.iter)
         iterable = self._interpreter.generators.iterated(iterable, node.iter)
+        if self._shards_each(node):
+            iterable = self._one_of_each(node.iter)
         count = length_of(iterable)
         self._run.none_used(iterable, node.iter)
         depends = origin_of(iterable) is not None and not isinstance(count, Sameness)
@@ -58,6 +61,27 @@ class Loops:
             iterable,
             count,
             lambda: self._interpreter.assignments.bind_each(node.target, iterable),
+        )
+
+    def _shards_each(self, node: ast.For) -> bool:
+        """``for layer in (*model.layers, model): fully_shard(layer)``: each is changed in place."""
+        return isinstance(node.iter, (ast.Tuple, ast.List)) and any(
+            isinstance(call, ast.Call) and callee_name(call) == "fully_shard"
+            for statement in node.body
+            for call in ast.walk(statement)
+        )
+
+    def _one_of_each(self, display: ast.expr) -> Value:
+        """The items of a display; of what is unpacked in it one stands for all."""
+        assert isinstance(display, (ast.Tuple, ast.List))
+        expressions = self._interpreter.expressions
+        return Many(
+            tuple(
+                element(expressions.value(item.value))
+                if isinstance(item, ast.Starred)
+                else expressions.value(item)
+                for item in display.elts
+            )
         )
 
     def _unrolled(self, node: ast.For, iterable: Value, count: int) -> bool:
