@@ -95,5 +95,8 @@ def is_private(module: Module, holder: ast.Name | ast.Attribute) -> bool:
 def _is_addition(module: Module, load: ast.AST) -> bool:
     parent = module.parent(load)
     if isinstance(parent, ast.Attribute):
-        return parent.attr in _ADDS and isinstance(module.parent(module.parent(parent)), ast.Expr)
+        call = module.parent(parent)
+        return (
+            parent.attr in _ADDS and call is not None and isinstance(module.parent(call), ast.Expr)
+        )
     return isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Store)

@@ -29,8 +29,13 @@ ACCELERATOR = "accelerate.Accelerator"
 _LEAVING = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit", "exit", "quit"})
 _UNIQUE_METHODS = frozenset(
     {
-        "wait_for_everyone", "gather_for_metrics", "check_trigger", "join_uneven_inputs", "pad_across_processes",
-        "main_process_first", "local_main_process_first",
+        "wait_for_everyone",
+        "gather_for_metrics",
+        "check_trigger",
+        "join_uneven_inputs",
+        "pad_across_processes",
+        "main_process_first",
+        "local_main_process_first",
     }
 )
 

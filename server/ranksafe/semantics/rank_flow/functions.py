@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ranksafe.semantics.rank_flow import sources
-from ranksafe.semantics.rank_flow.operations import properties, words
+from ranksafe.semantics.rank_flow.mentions import mentioned_in
 from ranksafe.semantics.rank_flow.run import Frame
 from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, SAME, Known, Thing, Value
-from ranksafe.semantics.units import callee_name
 from ranksafe.semantics.walking import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -18,21 +15,6 @@ if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
     from ranksafe.semantics.rank_flow.run import Run
 
-_RANK_TEXT = frozenset(
-    {
-        "get_rank",
-        "RANK",
-        "LOCAL_RANK",
-        "get_world_size",
-        "WORLD_SIZE",
-        "is_initialized",
-        "process_index",
-    }
-)
-_MODELS = frozenset(
-    {"DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel", "fully_shard", "prepare", "Accelerator"}
-    | {"DataLoader", "DistributedSampler", "monotonic", "perf_counter", "time"}
-)  # fmt: skip
 _LIMIT = 40
 _SAME_NAME = 4
 _SMALL = 12
@@ -166,13 +148,13 @@ class Functions:
         module, node = function.module, function.node
         assert module is not None
         assert node is not None
-        found = _words_of(module, node)
+        found = mentioned_in(module, node)
         if found.branches:
             return True
         return any(
             item.node is not None
             and item.module is not None
-            and _words_of(item.module, item.node).branches
+            and mentioned_in(item.module, item.node).branches
             for callee in found.callees[:_LIMIT]
             for item in self._callees(module, callee)
         )
@@ -207,7 +189,7 @@ class Functions:
     def _compute(self, function: Thing, node: ast.AST, known: dict[int, bool], rank: bool) -> bool:
         module = function.module
         assert module is not None
-        words_ = _words_of(module, node)
+        words_ = mentioned_in(module, node)
         if words_.performs or (rank and words_.looks_at_rank):
             return True
         return any(
@@ -271,58 +253,6 @@ class Functions:
                 if found is not None and found.kind == "class":
                     return Thing("object", type=found.type, node=found.node, module=found.module)
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """What the text of a function mentions."""
-
-    performs: bool
-    looks_at_rank: bool
-    branches: bool
-    callees: list[ast.expr]
-
-
-def _words_of(module: Module, node: ast.AST) -> _Words:
-    """Read once for each version of the unit that holds the function."""
-    unit = module.unit_of(node)
-    if unit is None:
-        return _read_words(node, module.may_wrap_models)
-    wrapping = module.may_wrap_models
-    kept: dict[tuple[int, bool], _Words] = unit.results.setdefault("rank words", {})
-    found = kept.get((id(node), wrapping))
-    if found is None:
-        found = kept[id(node), wrapping] = _read_words(node, wrapping)
-    return found
-
-
-def _read_words(node: ast.AST, wrapping: bool) -> _Words:
-    names, communicating = words(wrapping), properties()
-    performs = looks_at_rank = branches = False
-    callees: list[ast.expr] = []
-    for item in ast.walk(node):
-        if isinstance(item, ast.Call):
-            name = callee_name(item)
-            if name in names:
-                performs = True
-            elif name in _MODELS or name in _RANK_TEXT:
-                looks_at_rank = True
-            callees.append(item.func)
-        elif isinstance(item, ast.If):
-            branches = True
-        elif isinstance(item, ast.Attribute):
-            if wrapping and item.attr in communicating:
-                performs = True
-            if sources.is_rank_word(item.attr) or item.attr in _RANK_TEXT:
-                looks_at_rank = True
-        elif isinstance(item, (ast.Name, ast.arg)):
-            word = item.id if isinstance(item, ast.Name) else item.arg
-            if sources.is_rank_word(word):
-                looks_at_rank = True
-        elif isinstance(item, ast.Constant) and item.value.__class__ is str:
-            if item.value in _RANK_TEXT:
-                looks_at_rank = True
-    return _Words(performs, looks_at_rank, branches, callees)
 
 
 __all__ = ["SAME", "Function", "Functions"]

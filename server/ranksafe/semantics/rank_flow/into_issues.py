@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from ranksafe.semantics.module import Module
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
 
-_STATE_WORDS = frozenset({"state_dict", "save_model", "generate", "save_state", "get_state_dict", "GatheredParameters"})
+_STATE_WORDS = frozenset(
+    {"state_dict", "save_model", "generate", "save_state", "get_state_dict", "GatheredParameters"}
+)
 _CHECKPOINT_WORDS = frozenset({"save", "load", "save_checkpoint", "load_checkpoint"})
 _FORWARD_WORDS = frozenset({"forward", "backward", "training_step", "prediction_step", "step"})
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 Heap = dict[Thing, dict[str, Value]]
 _MAXIMUM_STEPS = 3_000
-_CERTAIN_ONLY = frozenset({"object-list", "root-object-list", "outside-group", "foreign-root", "shape"})
+_CERTAIN_ONLY = frozenset(
+    {"object-list", "root-object-list", "outside-group", "foreign-root", "shape"}
+)
 
 
 class TooLarge(Exception):

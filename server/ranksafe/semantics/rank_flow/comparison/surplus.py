@@ -40,9 +40,10 @@ def surplus(
         for _ in range(_FURTHER):
             if not isinstance(following, Event) or not inside(following, decision):
                 break
-            frames, following = next_item(frames.following(), {}, ranks)
-            if frames is None:
+            behind_it, following = next_item(frames.following(), {}, ranks)
+            if behind_it is None:
                 return False
+            frames = behind_it
         if following is None or following.place.node is not rest.place.node:
             continue
         # A guard of the other ranks further on may make up for it.

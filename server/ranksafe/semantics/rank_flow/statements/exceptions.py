@@ -104,7 +104,9 @@ class Exceptions:
 def _is_data_parallel_forward(event: Event) -> bool:
     """The forward of a replica: whether ranks wait for each other is decided by the backward."""
     return (
-        event.operation.word == "forward" and event.model is not None and event.model.detail == "ddp"
+        event.operation.word == "forward"
+        and event.model is not None
+        and event.model.detail == "ddp"
     )
 
 

@@ -1,0 +1,82 @@
+"""What the text of a function mentions: read once, to know whether running it can matter."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ranksafe.semantics.rank_flow import sources
+from ranksafe.semantics.rank_flow.operations import properties, words
+from ranksafe.semantics.units import callee_name
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.module import Module
+
+_RANK_TEXT = frozenset(
+    {
+        "get_rank",
+        "RANK",
+        "LOCAL_RANK",
+        "get_world_size",
+        "WORLD_SIZE",
+        "is_initialized",
+        "process_index",
+    }
+)
+_MODELS = frozenset(
+    {"DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel", "fully_shard", "prepare", "Accelerator"}
+    | {"DataLoader", "DistributedSampler", "monotonic", "perf_counter", "time"}
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Mentioned:
+    """What the text of a function mentions."""
+
+    performs: bool
+    looks_at_rank: bool
+    branches: bool
+    callees: list[ast.expr]
+
+
+def mentioned_in(module: Module, node: ast.AST) -> Mentioned:
+    """Read once for each version of the unit that holds the function."""
+    unit = module.unit_of(node)
+    if unit is None:
+        return _read_words(node, module.may_wrap_models)
+    wrapping = module.may_wrap_models
+    kept: dict[tuple[int, bool], Mentioned] = unit.results.setdefault("rank words", {})
+    found = kept.get((id(node), wrapping))
+    if found is None:
+        found = kept[id(node), wrapping] = _read_words(node, wrapping)
+    return found
+
+
+def _read_words(node: ast.AST, wrapping: bool) -> Mentioned:
+    names, communicating = words(wrapping), properties()
+    performs = looks_at_rank = branches = False
+    callees: list[ast.expr] = []
+    for item in ast.walk(node):
+        if isinstance(item, ast.Call):
+            name = callee_name(item)
+            if name in names:
+                performs = True
+            elif name in _MODELS or name in _RANK_TEXT:
+                looks_at_rank = True
+            callees.append(item.func)
+        elif isinstance(item, ast.If):
+            branches = True
+        elif isinstance(item, ast.Attribute):
+            if wrapping and item.attr in communicating:
+                performs = True
+            if sources.is_rank_word(item.attr) or item.attr in _RANK_TEXT:
+                looks_at_rank = True
+        elif isinstance(item, (ast.Name, ast.arg)):
+            word = item.id if isinstance(item, ast.Name) else item.arg
+            if sources.is_rank_word(word):
+                looks_at_rank = True
+        elif isinstance(item, ast.Constant) and item.value.__class__ is str:
+            if item.value in _RANK_TEXT:
+                looks_at_rank = True
+    return Mentioned(performs, looks_at_rank, branches, callees)
