@@ -163,3 +163,20 @@ def matters(items: list[Item]) -> bool:
         if isinstance(item, Branch) and (matters(item.then) or matters(item.otherwise)):
             return True
     return False
+
+
+def matters_behind(body: list[Item]) -> bool:
+    """Whether a loop matters to what follows it: its own ``break`` and ``continue`` end with it."""
+    for item in body:
+        if isinstance(item, Exit):
+            if item.kind not in ("break", "continue"):
+                return True
+        elif isinstance(item, Branch):
+            if matters_behind(item.then) or matters_behind(item.otherwise):
+                return True
+        elif isinstance(item, Loop):
+            if matters_behind(item.body):
+                return True
+        elif matters([item]):
+            return True
+    return False

@@ -15,6 +15,7 @@ from ranksafe.semantics.rank_flow.traces import (
     Loop,
     Passed,
     matters,
+    matters_behind,
 )
 
 LEFT, EXIT = 0, 1
@@ -82,8 +83,10 @@ def next_item(
             if in_loop(frames):
                 seen[LEFT] = item
             frames = _leave(frames, item)
-        elif (isinstance(item, Event) and skipped(item, ranks)) or (
-            isinstance(item, (Branch, Loop)) and not matters(_items_of(item))
+        elif (
+            (isinstance(item, Event) and skipped(item, ranks))
+            or (isinstance(item, Branch) and not matters([*item.then, *item.otherwise]))
+            or (isinstance(item, Loop) and not matters_behind(item.body))
         ):
             frames = frames.following()
         else:
@@ -132,7 +135,3 @@ def in_loop(frames: Frames) -> bool:
             return True
         current = current.outer
     return False
-
-
-def _items_of(item: Branch | Loop) -> list[Item]:
-    return item.body if isinstance(item, Loop) else [*item.then, *item.otherwise]

@@ -139,7 +139,9 @@ class Expressions:
                 found = self._interpreter.library_objects.attribute(base, node)
             if found is not None:
                 open_ = isinstance(found, Unknown) and found.sameness is Sameness.UNKNOWN
-                by_convention = self.by_word(node.attr, node) if open_ else None
+                by_convention = None
+                if open_ and not self._is_of_control(node):
+                    by_convention = self.by_word(node.attr, node)
                 return found if by_convention is None else by_convention
         word = self.by_word(node.attr, node)
         if word is not None and not self._is_of_control(node):

@@ -99,7 +99,8 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
     if name == "torch.arange" and arguments:
         whole = all(_is_whole(item) for item in node.args)
         found = combined(*arguments)
-        return replace(found, dtype=_dtype_of(node, "int64" if whole else ""))
+        dtype = _dtype_of(node, "int64" if whole else "")
+        return replace(found, dtype=dtype, shape=_of_range(arguments[: len(node.args)]))
     if name in ("torch.zeros_like", "torch.ones_like", "torch.empty_like") and arguments:
         like = arguments[0]
         if isinstance(like, Unknown):
@@ -109,6 +110,18 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
         found = combined(*arguments)
         return replace(found, shape=found.sameness)
     return None
+
+
+def _of_range(bounds: list[Value]) -> Sameness | tuple[int, ...]:
+    """The shape of ``torch.arange``."""
+    constants = [item.constant for item in bounds if isinstance(item, Known)]
+    if len(constants) == len(bounds) <= 3 and all(isinstance(item, int) for item in constants):
+        try:
+            return (len(range(*constants)),)
+        except ValueError:
+            return Sameness.UNKNOWN
+    worst = max((item.sameness for item in bounds), default=Sameness.UNKNOWN)
+    return worst if worst.varies else Sameness.UNKNOWN
 
 
 def _dtype_of(node: ast.Call, default: str) -> str:
