@@ -23,6 +23,19 @@ def test_text_shows_the_line_and_the_related_place(project: Path, call: Call) ->
     assert "\x1b" not in answer.out
 
 
+def test_a_related_place_in_another_file_is_named_like_the_first(project: Path, call: Call) -> None:
+    (project / "metrics.py").write_text(
+        "import torch.distributed as dist\n\n\ndef log(x):\n    dist.all_reduce(x)\n"
+    )
+    (project / "guarded.py").write_text(
+        "import torch.distributed as dist\n\nfrom metrics import log\n\n\n"
+        "def report(x):\n    if dist.get_rank() == 0:\n        log(x)\n    dist.barrier()\n"
+    )
+    answer = call("check", "guarded.py", "--gpus", "2", "--launcher", "torchrun")
+    assert "\nmetrics.py:" in answer.out.replace("\n  ", "\n")
+    assert str(project) not in answer.out
+
+
 def test_colours_on_demand(project: Path, call: Call) -> None:
     (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
     assert "\x1b[1;33m" in call("check", "--color", "always").out

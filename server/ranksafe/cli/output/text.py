@@ -84,7 +84,7 @@ def _finding(path: Path, finding: Finding, lines: Lines, language: Language, sty
     head = f"{_place(path, finding.range, style)} {level} {finding.message.in_language(language)}"
     parts = [head, *_snippet(lines(path), finding.range, style, color, "^")]
     for related in finding.related:
-        where = related.path or path
+        where = _written_like(path, related.path or path)
         message = related.message.in_language(language)
         parts.append(f"  {_place(where, related.range, style)} {message}")
         parts += _snippet(lines(where), related.range, style, "cyan", "-")
@@ -92,6 +92,14 @@ def _finding(path: Path, finding: Finding, lines: Lines, language: Language, sty
         label = _APPLICABILITY[offer.applicability].in_language(language)
         parts.append(f"  {style.paint('green', f'{label}:')} {offer.title.in_language(language)}")
     return "\n".join(parts) + "\n"
+
+
+def _written_like(path: Path, other: Path) -> Path:
+    """Another file, relative to the working directory where the first one is named so."""
+    here = Path.cwd()
+    if path.is_absolute() or not other.is_relative_to(here):
+        return other
+    return other.relative_to(here)
 
 
 def _place(path: Path, place: Range, style: Style) -> str:
