@@ -36,6 +36,18 @@ def test_a_related_place_in_another_file_is_named_like_the_first(project: Path, 
     assert str(project) not in answer.out
 
 
+def test_no_place_is_named_for_a_constant_of_another_file(project: Path, call: Call) -> None:
+    (project / "where.py").write_text('WHERE = "auto"\n')
+    (project / "loads.py").write_text(
+        "from transformers import AutoModelForCausalLM, Trainer\n\nfrom where import WHERE\n\n"
+        'model = AutoModelForCausalLM.from_pretrained("gpt2", device_map=WHERE)\n'
+        "Trainer(model=model).train()\n"
+    )
+    answer = call("check", "loads.py", "--gpus", "2", "--launcher", "torchrun")
+    assert "[RS201]" in answer.out
+    assert "is chosen here" not in answer.out
+
+
 def test_colours_on_demand(project: Path, call: Call) -> None:
     (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
     assert "\x1b[1;33m" in call("check", "--color", "always").out

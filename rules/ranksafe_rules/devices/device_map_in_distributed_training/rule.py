@@ -122,7 +122,8 @@ def _level(
 
 
 def _brought_from(module: Module, asked: AskedDeviceMap) -> list[Related]:
-    if asked.anchor is asked.source:
+    if asked.anchor is asked.source or module.unit_of(asked.source) is None:
+        # What another file's constant says has no place in this one.
         return []
     return [messages.chosen_here(module, asked.strategy, asked.source)]
 
