@@ -233,16 +233,20 @@ class RankFlow:
 
     def _compared(self, root: Thing, runs: list[Interpreter]) -> Iterator[Issue]:
         traces = [run.run.items for run in runs]
-        seen: set[tuple[Kind, int]] = set()
+        seen: set[tuple[Kind | ast.AST, int]] = set()
         for rank in range(1, len(runs)):
             for difference in Comparison((0, rank)).run(traces[0], traces[rank]):
                 issue = of_difference(difference, self._module)
                 if issue is None:
                     continue
                 # What follows in the same arm is part of the same mistake.
-                key = (issue.kind, id(issue.branch.node) if issue.branch else id(issue))
-                if key not in seen:
-                    seen.add(key)
+                around = id(issue.branch.node) if issue.branch else id(issue)
+                keys: set[tuple[Kind | ast.AST, int]] = {
+                    (issue.kind, around),
+                    (issue.place.node, around),
+                }
+                if not keys & seen:
+                    seen |= keys
                     yield issue
         for trace in traces[:2]:
             for decision in local_decisions(trace):

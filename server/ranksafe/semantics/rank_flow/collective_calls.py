@@ -7,6 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.expressions.groups import Groups, may_have
+from ranksafe.semantics.rank_flow.expressions.reduced_entries import forget_entry
+from ranksafe.semantics.rank_flow.library_calls import device_meshes
+from ranksafe.semantics.rank_flow.library_calls.batched_sends import batched
 from ranksafe.semantics.rank_flow.object_lists import ObjectLists
 from ranksafe.semantics.rank_flow.operations import Operation
 from ranksafe.semantics.rank_flow.sharding import (
@@ -36,6 +39,8 @@ _TRAINING_ARGUMENTS = (
     "TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig", "KTOConfig", "ORPOConfig",
     "CPOConfig", "RewardConfig", "RLOOConfig", "PPOConfig", "GKDConfig",
 )  # fmt: skip
+
+_SAME_SHAPE = frozenset({"all_reduce", "reduce", "broadcast"})
 
 
 class CollectiveCalls:
@@ -80,6 +85,9 @@ class CollectiveCalls:
                 if operation.word == "prepare"
                 else SAME
             )
+        if operation.word == "batch_isend_irecv" and (sent := batched(arguments)) is not None:
+            run.items.extend(sent)
+            return Thing("work", node=node, module=run.module)
         group, group_known = self._group(node, operation)
         event = Event(operation, run.place(node), group, group_known)
         if isinstance(receiver, Thing) and receiver.kind in ("library", "wrapped"):
@@ -215,6 +223,9 @@ class CollectiveCalls:
         varies = isinstance(value.shape, Sameness) and value.shape.varies
         if varies and "gather" in operation.word:
             self._run.note("shape", node, value=value, event=event)
+        elif varies and value.length.varies and operation.word in _SAME_SHAPE:
+            if event.group is None and event.group_known:
+                self._run.note("reduced-shape", node, value=value, event=event)
 
     def _result(self, node: ast.Call, operation: Operation, event: Event) -> Value:
         run = self._run
@@ -228,6 +239,8 @@ class CollectiveCalls:
             return same
         if result is not None and not isinstance(result, str):
             target = result.of(node)
+            if isinstance(target, ast.Subscript):
+                forget_entry(self._interpreter, target, same)
             if isinstance(target, (ast.Name, ast.Attribute)):
                 before = self._look(target)
                 self._send_from_here(event, before)
@@ -238,6 +251,8 @@ class CollectiveCalls:
                 ):
                     self._interpreter.assignments.bind(target, same)
             return NOTHING_KNOWN
+        if operation.word == "init_device_mesh":
+            return device_meshes.made(self._interpreter, node) or NOTHING_KNOWN
         if operation.kind == "group-construction":
             return self._new_group(node, operation)
         if operation.word.endswith("state_dict"):

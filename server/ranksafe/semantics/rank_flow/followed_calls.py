@@ -7,7 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow import sources
+from ranksafe.semantics.rank_flow.expressions.reduced_entries import forget_given
 from ranksafe.semantics.rank_flow.library_calls.element_types import as_returned
+from ranksafe.semantics.rank_flow.library_calls.random_numbers import draws_its_own
 from ranksafe.semantics.rank_flow.traces import Call, Decision, Opaque, Place, matters_to_caller
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
@@ -172,6 +174,7 @@ class FollowedCalls:
         items, run.items = run.items, outer
         if matters_to_caller(items):
             run.items.append(Call(run.place(node), items))
+            forget_given(self._interpreter, node, items)
         return result
 
     def _looked_at(self, node: ast.Call) -> list[Value]:
@@ -192,6 +195,7 @@ class FollowedCalls:
         tells = any(
             value.sameness.varies
             or (isinstance(value, Thing) and value.kind in ("wrapped", "loader"))
+            or draws_its_own(self._run, value)
             for value in values
         )
         held = {} if receiver is None else self._run.heap.get(receiver, {})

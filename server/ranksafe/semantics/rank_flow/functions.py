@@ -27,6 +27,8 @@ class Functions:
         self.module = module
         self._concerns: dict[int, bool] = {}
         self._performs: dict[int, bool] = {}
+        self.generators: dict[int, bool] = {}
+        """Whether functions yield, by node: asked again by every walk."""
 
     # -- resolving
 

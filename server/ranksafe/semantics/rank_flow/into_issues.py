@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _STATE_WORDS = frozenset(
     {"state_dict", "save_model", "generate", "save_state", "get_state_dict", "GatheredParameters"}
+    | {"consolidate_state_dict"}
 )
 _CHECKPOINT_WORDS = frozenset({"save", "load", "save_checkpoint", "load_checkpoint"})
 _FORWARD_WORDS = frozenset({"forward", "backward", "training_step", "prediction_step", "step"})
@@ -46,9 +47,13 @@ def of_difference(difference: Difference, module: Module) -> Issue | None:
             Kind.LOOP_EXIT, left.place, event.operation.word, waits=event.place, branch=branch,
             origin=origin,
         )  # fmt: skip
+    kind = _kind_of(event)
+    decorated = kind is Kind.SHARDED_STATE and _is_decorator(branch.node)
     return Issue(
-        _kind_of(event),
-        _seen_from(event.place, branch),
+        kind,
+        event.place
+        if decorated and event.place.module is module
+        else _seen_from(event.place, branch),
         event.operation.word,
         waits=event.place,
         waiting_rank=difference.waits,
@@ -131,13 +136,14 @@ def _of_note(kind: str, note: Note, ranks: set[int], size: int, module: Module) 
         "no-object-list": Kind.OBJECT_LIST,
         "outside-group": Kind.OUTSIDE_GROUP,
         "foreign-root": Kind.ROOT,
+        "reduced-shape": Kind.ROOT,
         "handler": Kind.EXCEPTION_HANDLER,
         "swallowed": Kind.EXCEPTION_HANDLER,
     }
     waits = None if note.event is None else note.event.place
     return Issue(
         kinds[kind], note.place, operation, waits=waits, branch=note.branch, origin=origin,
-        name="member" if kind == "foreign-root" else "",
+        name={"foreign-root": "member", "reduced-shape": "shape"}.get(kind, ""),
     )  # fmt: skip
 
 
@@ -186,6 +192,11 @@ def _kind_of(event: Event) -> Kind:
     if operation.kind == "step" and operation.word in _FORWARD_WORDS:
         return Kind.WRAPPED_FORWARD
     return Kind.COLLECTIVE
+
+
+def _is_decorator(node: ast.AST) -> bool:
+    """Whether the ranks part at a function's decorator: no call stands for the separation then."""
+    return isinstance(node, (ast.Name, ast.Attribute, ast.Call))
 
 
 def _seen_from(place: Place, branch: Place) -> Place:

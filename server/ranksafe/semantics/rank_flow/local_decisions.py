@@ -85,6 +85,10 @@ def _judged(
                 return
         elif _does_the_same(mine, event):
             return
+        elif event.operation.kind == "step" and (own := _own_wait(mine)) is not None:
+            # The step of a model may wait for nobody; what they do before they leave does.
+            yield LocalDecision("collective", branch.place, branch.condition, own)
+            return
         kind = "exit" if loops or item.kind == "exit" else "collective"
         yield LocalDecision(kind, branch.place, branch.condition, event, item, complete_on)
         return
@@ -139,6 +143,11 @@ def _missed(
 def _does_the_same(arm: list[Item], event: Event) -> bool:
     """Whether the ranks that leave perform that collective before they do."""
     return any(mine.operation.word == event.operation.word for mine in events_in(arm))
+
+
+def _own_wait(arm: list[Item]) -> Event | None:
+    """The first collective in an arm that is not the step of a model."""
+    return next((event for event in _for_all(arm) if event.operation.kind != "step"), None)
 
 
 def _for_all(items: list[Item]) -> Iterator[Event]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _RANK_TEXT = frozenset(
     {
         "get_rank",
+        "get_local_rank",
         "RANK",
         "LOCAL_RANK",
         "get_world_size",

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 Heap = dict[Thing, dict[str, Value]]
 _MAXIMUM_STEPS = 3_000
 _CERTAIN_ONLY = frozenset(
-    {"object-list", "root-object-list", "outside-group", "foreign-root", "shape"}
+    {
+        "object-list",
+        "root-object-list",
+        "outside-group",
+        "foreign-root",
+        "shape",
+        "reduced-shape",
+    }
 )
 
 
@@ -53,6 +60,8 @@ class Frame:
     condition: Value | None = None
     """The undecided condition under which the rest of the call runs."""
     loops: int = 0
+    unrolled: int = 0
+    """Loops around, of this call, that run step by step."""
     left: list[tuple[str, tuple[dict[str, Value], Heap]]] = field(default_factory=list)
     """What was known where the innermost loop was left by ``break`` or ``continue``."""
     taken: list[Taken] = field(default_factory=list)

@@ -142,7 +142,7 @@ def events_in(items: list[Item], *, certain: bool = False) -> Iterator[Event]:
 def matters_to_caller(items: list[Item]) -> bool:
     """Whether a call does something that others notice, or decides by the rank: a return inside it ends with it."""
     for item in items:
-        if isinstance(item, (Event, Opaque, Decision)):
+        if isinstance(item, (Event, Opaque, Decision, Passed)):
             return True
         if isinstance(item, Exit) and item.kind in ("exit", "raise"):
             return True

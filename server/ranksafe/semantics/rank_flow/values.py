@@ -44,8 +44,10 @@ class Share(Enum):
 
     EVEN = "even"
     """Computed with ``//`` or ``%`` of the world size: all parts are as long."""
+    ROUNDED = "rounded"
+    """Rounded up: as many numbers for each rank, but what is cut with them may end before the last part does."""
     UNEVEN = "uneven"
-    """Rounded up, or different on the last rank: some part is shorter."""
+    """Cut off at the end of the data, or different on the last rank: some part is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,8 @@ class Unknown:
     """For a dictionary of groups: its keys and groups. For one of them, it is not known which: those it may be."""
     own_item: bool = False
     """Whether it is one of the items that this rank alone has: how large it is nobody else knows."""
+    entries: tuple[tuple[Any, Value], ...] | None = field(default=None, compare=False)
+    """For a dictionary whose keys are known: what it holds."""
     agreed: bool = False
     """Whether it was made of the result of a collective: ranks that test it decide together."""
 
@@ -187,7 +191,7 @@ def is_agreed(*values: Value) -> bool:
 
 def part_of(value: Unknown) -> Unknown:
     """A part of a value: how many steps the whole takes says nothing of it."""
-    return replace(value, length=Sameness.UNKNOWN, steps=None, each=None)
+    return replace(value, length=Sameness.UNKNOWN, steps=None, each=None, entries=None)
 
 
 def made_by(*values: Value) -> Thing | None:
@@ -203,13 +207,17 @@ def made_by(*values: Value) -> Thing | None:
 def combined(*values: Value) -> Unknown:
     """What an operation makes of values, when all that is known is what went into it."""
     sameness = max((value.sameness for value in values), default=Sameness.SAME)
+    origin = origin_of(*values)
     complete_on = None
     for value in values:
         if isinstance(value, Unknown) and value.complete_on is not None:
             complete_on = value.complete_on
+        if isinstance(value, Unknown) and value.sameness is Sameness.DATA < sameness:
+            # Data that the rank scales, shifts or indexes is data still.
+            sameness, origin = Sameness.DATA, value.origin
     return Unknown(
         sameness,
-        origin_of(*values),
+        origin,
         made_by=made_by(*values),
         complete_on=complete_on,
         decides=any(isinstance(value, Unknown) and value.decides for value in values),
@@ -220,7 +228,12 @@ def combined(*values: Value) -> Unknown:
 
 def _share(values: tuple[Value, ...]) -> Share | None:
     shares = {value.share for value in values if isinstance(value, Unknown)}
-    return Share.UNEVEN if Share.UNEVEN in shares else Share.EVEN if Share.EVEN in shares else None
+    return next((share for share in reversed(Share) if share in shares), None)
+
+
+def cut_off(value: Unknown) -> Unknown:
+    """A bound that ends where the data does: shares that were rounded up are not as long any more."""
+    return replace(value, share=Share.UNEVEN) if value.share is Share.ROUNDED else value
 
 
 def elementwise(*values: Value) -> Unknown:
@@ -297,7 +310,22 @@ def joined(first: Value, second: Value, condition: Value | None = None) -> Value
         sameness, origin, length=length, decides=decides, shape=both.shape, made_by=both.made_by,
         complete_on=complete_on, share=Share.EVEN if filled else None, steps=steps,
         agreed=both.agreed or is_agreed(*_given(condition)),
+        entries=_joined_entries(first, second, condition),
     )  # fmt: skip
+
+
+def _joined_entries(
+    first: Value, second: Value, condition: Value | None
+) -> tuple[tuple[Any, Value], ...] | None:
+    """What one of two dictionaries with the same keys holds."""
+    if not isinstance(first, Unknown) or not isinstance(second, Unknown):
+        return None
+    if first.entries is None or second.entries is None:
+        return None
+    others = dict(second.entries)
+    if [key for key, _ in first.entries if key not in others] or len(others) != len(first.entries):
+        return None
+    return tuple((key, joined(item, others[key], condition)) for key, item in first.entries)
 
 
 def _given(condition: Value | None) -> tuple[Value, ...]:

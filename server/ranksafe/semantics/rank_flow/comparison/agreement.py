@@ -1,4 +1,4 @@
-"""Loops that ranks leave together, however much data each of them has."""
+"""Loops that ranks leave together, however much data each of them has, or after the same number of steps."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import ast
 from collections.abc import Iterator
 
 from ranksafe.semantics.rank_flow.traces import Branch, Exit, Item, Loop
-from ranksafe.semantics.rank_flow.values import is_agreed
+from ranksafe.semantics.rank_flow.values import Sameness, is_agreed
 
 _LOCAL = ("torch.", "builtins.", "math.", "numpy.", "time.", "os.", "random.")
 
 
 def ends_together(loop: Loop) -> bool:
-    """Whether a loop is left when the ranks have agreed to: by the result of a collective, or by what a function says
-    that is not known here."""
+    """Whether a loop is left when the ranks have agreed to: by the result of a collective, by a limit, or by what a
+    function says that is not known here."""
     return any(
-        is_agreed(branch.condition) or (not branch.condition.sameness.varies and _asks(branch))
+        is_agreed(branch.condition)
+        or (not branch.condition.sameness.varies and _asks(branch))
+        or (isinstance(loop.count, Sameness) and _is_limit(branch))
         for branch in _leaving(loop.body)
     )
 
@@ -30,6 +32,23 @@ def _leaving(items: list[Item]) -> Iterator[Branch]:
             ):
                 yield item
             yield from _leaving([*item.then, *item.otherwise])
+
+
+def _is_limit(branch: Branch) -> bool:
+    """Whether a condition is ``step >= 100``: as many steps as every rank has, most likely. Limits that are not known may
+    be larger than that."""
+    test = getattr(branch.place.node, "test", None)
+    known = branch.condition.sameness is Sameness.SAME
+    return (
+        known
+        and isinstance(test, ast.expr)
+        and any(
+            isinstance(operator, (ast.Gt, ast.GtE, ast.Lt, ast.LtE, ast.Eq))
+            for part in ast.walk(test)
+            if isinstance(part, ast.Compare)
+            for operator in part.ops
+        )
+    )
 
 
 def _asks(branch: Branch) -> bool:

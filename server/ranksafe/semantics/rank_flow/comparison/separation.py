@@ -45,7 +45,8 @@ def separation(event: Item | None, mine: Seen, theirs: Seen) -> Decision | None:
         for key, decision in mine.items()
         if isinstance(decision, Decision) and not _same_way(decision, theirs.get(key))
     ]
-    for decision in differing:
+    # An undecided branch that the other rank passed, undecided too, led both the same way.
+    for decision in sorted(differing, key=lambda item: _led_both(item, theirs)):
         if isinstance(event, Event) and inside(event, decision):
             return decision
     exit_ = theirs.get(EXIT)
@@ -60,9 +61,20 @@ def separation(event: Item | None, mine: Seen, theirs: Seen) -> Decision | None:
     return differing[-1] if differing else others[-1] if others else None
 
 
+def _led_both(decision: Decision, theirs: Seen) -> bool:
+    passed = isinstance(theirs.get(id(decision.place.node)), Passed)
+    return passed and not decision.condition.sameness.varies
+
+
 def inside(event: Event, decision: Decision | None) -> bool:
     """Whether the collective stands in the branch itself."""
-    return decision is not None and contains(decision.place.node, event.place)
+    if decision is None:
+        return False
+    if isinstance(decision.place.node, (ast.Name, ast.Attribute, ast.Call)):
+        # A decorator decides for everything that the call of its function does.
+        call = decision.place.calls[-1:]
+        return any(item[0] is call[0][0] for item in event.place.calls if call)
+    return contains(decision.place.node, event.place)
 
 
 def contains(node: ast.AST, place: Place) -> bool:

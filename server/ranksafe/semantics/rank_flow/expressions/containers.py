@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ranksafe.semantics.rank_flow.expressions.entries import entries_of
 from ranksafe.semantics.rank_flow.expressions.groups import dictionary_of_groups
 from ranksafe.semantics.rank_flow.library_calls.iteration import element
 from ranksafe.semantics.rank_flow.traces import Loop, matters
@@ -51,9 +52,15 @@ class Containers:
             # A loop over it gives the keys.
             each = Many(tuple(key for key in keys if key is not None))
             groups = dictionary_of_groups(keys, values)
-            return replace(found, length=Sameness.SAME, each=element(each), groups=groups)
+            return replace(
+                found,
+                length=Sameness.SAME,
+                each=element(each),
+                groups=groups,
+                entries=entries_of(keys, values),
+            )
         if not node.keys:
-            return replace(combined(), groups=())
+            return replace(combined(), groups=(), entries=())
         return combined(*values)
 
     def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:

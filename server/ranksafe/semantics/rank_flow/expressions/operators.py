@@ -39,6 +39,7 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.BitOr: operator.or_,
     ast.BitXor: operator.xor,
 }
+_SHORTER = (Share.ROUNDED, Share.UNEVEN)
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -92,13 +93,13 @@ class Operators:
             return replace(found, share=Share.EVEN, length=Sameness.UNKNOWN, shape=Sameness.UNKNOWN)
         if isinstance(node.op, ast.Sub) and isinstance(right, Unknown):
             # What is missing in a share makes it even.
-            return replace(found, share=None if right.share is Share.UNEVEN else found.share)
+            return replace(found, share=None if right.share in _SHORTER else found.share)
         by_size = isinstance(right, Known) and right.constant == self._run.world.size
         if by_size and isinstance(node.op, (ast.Mod, ast.FloorDiv)) and self._run.world.size > 1:
             rounded_up = isinstance(node.op, ast.FloorDiv) and isinstance(
                 node.left, (ast.UnaryOp, ast.BinOp)
             )
-            return replace(found, share=Share.UNEVEN if rounded_up else Share.EVEN)
+            return replace(found, share=Share.ROUNDED if rounded_up else Share.EVEN)
         return found
 
     def unary(self, node: ast.UnaryOp) -> Value:
@@ -135,6 +136,9 @@ class Operators:
                 return NOTHING_KNOWN
             if isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(left, Known):
                 if left.origin is None:
+                    if right.sameness is Sameness.DATA and left.constant.__class__ in (int, float):
+                        # A number among the data, not the name of a column.
+                        return replace(combined(right), decides=True)
                     return NOTHING_KNOWN
                 return Unknown(left.sameness, left.origin, decides=True)
         return replace(combined(*values), decides=True)

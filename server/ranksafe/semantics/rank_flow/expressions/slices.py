@@ -38,13 +38,14 @@ def sliced(base: Value, bounds: list[Value | None], world_size: int) -> Value:
     # xs[rank::world_size]: the shares differ by one wherever the length does not divide. Who writes xs[rank:n:size]
     # has made n divide.
     strides = isinstance(step, Known) and step.constant == world_size
-    uneven = not even and bounds[1] is None if strides else found.share is Share.UNEVEN
+    cuts_short = found.share in (Share.ROUNDED, Share.UNEVEN)
+    uneven = not even and bounds[1] is None if strides else cuts_short
     shape = Sameness.RANK if uneven else Sameness.UNKNOWN
     return replace(
         found,
         sameness=Sameness.DATA,
         length=Sameness.RANK if uneven else Sameness.UNKNOWN,
-        shape=Sameness.DATA if varying is Sameness.DATA else shape,
+        shape=Sameness.DATA if varying is Sameness.DATA and not _is_moved(bounds) else shape,
         origin=origin_of(*given) or found.origin,
         steps=steps,
     )
@@ -60,6 +61,11 @@ def pads(node: ast.expr) -> bool:
             return True
         return pads(node.left) or pads(node.right)
     return False
+
+
+def _is_moved(bounds: list[Value | None]) -> bool:
+    """Whether both ends differ, as in ``xs[start : start + length]``: the slice may be as long everywhere."""
+    return all(item is not None and item.sameness.varies for item in bounds[:2])
 
 
 def _cut(bounds: list[Value | None]) -> slice | None:

@@ -40,7 +40,7 @@ class Generators:
     def __init__(self, interpreter: Interpreter) -> None:
         self._run = interpreter.run
         self._interpreter = interpreter
-        self._known: dict[int, bool] = {}
+        self._known = interpreter.functions.generators
 
     def is_generator(self, function: ast.AST | None) -> bool:
         """Whether a call of the function gives something to iterate."""

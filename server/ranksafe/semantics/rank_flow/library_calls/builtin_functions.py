@@ -9,11 +9,14 @@ from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
     Many,
+    Missing,
     Sameness,
     Share,
+    Thing,
     Unknown,
     Value,
     combined,
+    cut_off,
     length_of,
     origin_of,
 )
@@ -65,7 +68,8 @@ def of_builtin(
             chosen = max(numbers) if last == "max" else min(numbers)
             return Known(chosen, origin_of(*arguments))
     if name in ("builtins.max", "builtins.min", "builtins.abs", "builtins.divmod"):
-        return combined(*arguments)
+        found = combined(*arguments)
+        return cut_off(found) if last == "min" and len(arguments) > 1 else found
     if name in (
         "builtins.print",
         "builtins.isinstance",
@@ -75,6 +79,11 @@ def of_builtin(
         if last == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
             by_word = interpreter.expressions.by_word(str(node.args[1].value), node)
             return by_word if by_word is not None else NOTHING_KNOWN
+        if last == "hasattr" and len(node.args) > 1 and isinstance(arguments[0], Thing):
+            asked = getattr(node.args[1], "value", None)
+            if isinstance(interpreter.run.attribute(arguments[0], str(asked)), Missing):
+                # Code that asks goes another way without it.
+                interpreter.run.set_attribute(arguments[0], str(asked), NOTHING_KNOWN)
         return NOTHING_KNOWN
     return None
 

@@ -47,7 +47,8 @@ def of_data(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Valu
         )
         return Unknown(share=Share.UNEVEN, each=part)
     if name == "math.ceil" and arguments:
-        return replace(combined(*arguments), share=Share.UNEVEN)
+        found = combined(*arguments)
+        return found if found.share is Share.UNEVEN else replace(found, share=Share.ROUNDED)
     if last == "DataLoader" or name == "torch.utils.data.DataLoader":
         return _loader(run, node, arguments)
     return None

@@ -71,9 +71,9 @@ class GrowingLists:
         if any(_asks_for(item.node, target) for item in around):
             # Filled up until it is long enough.
             worst = Sameness.UNKNOWN
-        fills_up = evenness(held).varies and not worst.varies
         if several and _as_long_as_data(added) > worst:
             worst, origin = _as_long_as_data(added), origin_of(added)
+        fills_up = evenness(held).varies and not worst.varies
         found = combined(held, added)
         self._put(
             target,

@@ -61,6 +61,8 @@ def of_iteration(run: Run, name: str, arguments: list[Value]) -> Value | None:
         return _zipped(arguments)
     if name == "builtins.range":
         return _range(arguments, run.world.size)
+    if name == "builtins.slice" and arguments:
+        return Thing("slice", detail=tuple(_bounds(arguments)))
     if name == "itertools.islice" and len(arguments) > 1:
         return _islice(arguments, run.world.size)
     if name == "itertools.cycle" and arguments:
@@ -75,15 +77,18 @@ def of_iteration(run: Run, name: str, arguments: list[Value]) -> Value | None:
 
 
 def _islice(arguments: list[Value], world_size: int) -> Value:
-    bounds: list[Value | None] = [
-        None if isinstance(item, Known) and item.constant is None else item
-        for item in arguments[1:4]
-    ]
-    bounds = [None, bounds[0], None] if len(bounds) == 1 else [*bounds, None][:3]
-    found = sliced(arguments[0], bounds, world_size)
+    found = sliced(arguments[0], _bounds(arguments[1:4]), world_size)
     if isinstance(found, Unknown) and isinstance(arguments[0], (Unknown, Thing)):
         return replace(found, each=element(arguments[0]))
     return found
+
+
+def _bounds(arguments: list[Value]) -> list[Value | None]:
+    """Lower bound, upper bound and step, as ``range``, ``slice`` and ``islice`` are given them."""
+    bounds: list[Value | None] = [
+        None if isinstance(item, Known) and item.constant is None else item for item in arguments
+    ]
+    return [None, bounds[0], None] if len(bounds) == 1 else [*bounds, None][:3]
 
 
 def element(iterable: Value) -> Value:

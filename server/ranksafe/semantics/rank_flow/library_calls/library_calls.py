@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.generators.exhaustion import Taken
+from ranksafe.semantics.rank_flow.library_calls import batched_sends, device_meshes
 from ranksafe.semantics.rank_flow.library_calls.builtin_functions import of_builtin
 from ranksafe.semantics.rank_flow.library_calls.data import of_data
 from ranksafe.semantics.rank_flow.library_calls.element_types import after_method
 from ranksafe.semantics.rank_flow.library_calls.iteration import iterates, of_iteration
 from ranksafe.semantics.rank_flow.library_calls.methods import LOSSES, TESTS, Methods
+from ranksafe.semantics.rank_flow.library_calls.random_numbers import drawn_from, made_generator
 from ranksafe.semantics.rank_flow.library_calls.tensors import of_tensors
 from ranksafe.semantics.rank_flow.traces import Event, Opaque
 from ranksafe.semantics.rank_flow.values import (
@@ -38,7 +40,7 @@ _STATES = frozenset(
         "accelerate.state.AcceleratorState",
     }
 )
-_VALUE_FUNCTIONS = ("torch.", "math.", "numpy.", "builtins.")
+_VALUE_FUNCTIONS = ("torch.", "math.", "numpy.", "builtins.", "statistics.", "sklearn.metrics.")
 
 
 class LibraryCalls:
@@ -54,6 +56,8 @@ class LibraryCalls:
         run = self._run
         arguments = self._interpreter.calls.arguments(node)
         word = callee_name(node) or ""
+        if isinstance(receiver, Thing) and receiver.kind == "random":
+            return drawn_from(run, node, word, receiver, arguments)
         if name is not None:
             made = self._library_object(node, name, arguments)
             if made is not None:
@@ -107,7 +111,14 @@ class LibraryCalls:
         library_object = self._interpreter.library_objects.made(node, name)
         if library_object is not None:
             return library_object
-        made = of_data(run, node, name, arguments)
+        of_torch = batched_sends.single(self._interpreter, node, name) or device_meshes.of_group(
+            self._interpreter, node, name
+        )
+        if of_torch is not None:
+            return of_torch
+        made = made_generator(run, node, name, arguments)
+        if made is None:
+            made = of_data(run, node, name, arguments)
         if made is None:
             made = of_iteration(run, name, arguments)
         if made is None:

@@ -6,6 +6,11 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.expressions.entries import entry_at, pairs_of
+from ranksafe.semantics.rank_flow.library_calls import device_meshes
+from ranksafe.semantics.rank_flow.library_calls.growing_dictionaries import view
+from ranksafe.semantics.rank_flow.library_calls.random_numbers import drawn_in_place
+from ranksafe.semantics.rank_flow.library_calls.selections import in_place, selected
 from ranksafe.semantics.rank_flow.sharding import is_sharded
 from ranksafe.semantics.rank_flow.traces import Event
 from ranksafe.semantics.rank_flow.values import (
@@ -58,6 +63,8 @@ _KEEPS_FIRST = frozenset(
     }
 )
 """With a dimension given, these keep the number of rows."""
+_REDUCES = frozenset({"max", "sum", "mean"})
+"""The dimension that is given may be the one that differs: it is gone then."""
 TESTS = frozenset(
     {"item", "any", "all", "isnan", "isinf", "isfinite", "equal", "allclose", "isclose", "tolist"}
 )
@@ -70,6 +77,13 @@ LOSSES = frozenset(
 
 _SELECTS = frozenset({"nonzero", "unique", "masked_select", "argwhere", "unique_consecutive"})
 """As many elements as the data makes them."""
+_STRUCTURE = frozenset(
+    {
+        "size", "dim", "numel", "keys", "items", "ndimension", "is_floating_point", "is_contiguous", "stride",
+        "get_device", "element_size", "is_complex",
+    }
+)  # fmt: skip
+"""What they say of tensors of different data usually is the same."""
 _AGREES = ("reduce", "gather", "sync", "average", "avg", "mean", "broadcast", "all_", "global")
 _ALGEBRA = frozenset(
     {
@@ -95,6 +109,19 @@ class Methods:
         self._run = interpreter.run
         self._interpreter = interpreter
 
+    def _changed(
+        self, node: ast.Call, word: str, receiver: Unknown, arguments: list[Value]
+    ) -> Unknown | None:
+        """A tensor after ``x.add_(y)``, ``x.normal_(generator=g)``; None where it differs no more than before."""
+        drawn = drawn_in_place(self._run, node, word, arguments)
+        after = combined(receiver, *arguments) if drawn is None else combined(drawn)
+        if after.sameness is not Sameness.DATA or receiver.sameness.varies:
+            return None
+        after = replace(after, shape=receiver.shape, dtype=receiver.dtype)
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
+            self._interpreter.assignments.bind(node.func.value, after)
+        return after
+
     def value(self, node: ast.Call, word: str, receiver: Value, arguments: list[Value]) -> Value:
         """What the method returns; ``word`` is its name."""
         run = self._run
@@ -104,6 +131,8 @@ class Methods:
                 inner = run.attribute(model, "module") if isinstance(model, Thing) else None
                 return model if inner is None else inner
             answer = self._interpreter.library_objects.answer(receiver, node, word)
+            if answer is None:
+                answer = device_meshes.answer(self._interpreter, receiver, node, word)
             if answer is not None:
                 return answer
             if receiver.kind == "object" and word not in _SAME_MODEL:
@@ -131,6 +160,9 @@ class Methods:
             return NOTHING_KNOWN
         if self._interpreter.lists.call(node, word, receiver, arguments):
             return Known(None)
+        seen = view(receiver, word)
+        if seen is not None:
+            return seen
         if isinstance(receiver, Many):
             if word in ("append", "extend") and isinstance(node.func, ast.Attribute):
                 if arguments and isinstance(node.func.value, ast.Name):
@@ -157,10 +189,21 @@ class Methods:
                     self._interpreter.assignments.bind(
                         node.func.value, combined(receiver, *arguments)
                     )
+                elif isinstance(node.func.value, ast.Subscript) and arguments:
+                    # ``history["loss"].append(loss)``
+                    found = combined(receiver, *arguments)
+                    if found.sameness > receiver.sameness:
+                        self._interpreter.assignments.bind(node.func.value, found)
                 return Known(None)
             by_word = self._interpreter.expressions.by_word(word, node)
             if by_word is not None:
                 return by_word
+            if in_place(word) and (changed := self._changed(node, word, receiver, arguments)):
+                return changed
+            if word in ("get", "pop") and arguments:
+                entry = entry_at(receiver, arguments[0])
+                if entry is not None:
+                    return entry
             if receiver.sameness is Sameness.UNKNOWN or (
                 receiver.sameness is Sameness.SAME and not receiver.made_by
             ):
@@ -171,12 +214,12 @@ class Methods:
                     return found
                 return replace(NOTHING_KNOWN, made_by=receiver.made_by or found.made_by)
             if word in _SELECTS and receiver.sameness.varies:
-                found = combined(receiver, *arguments)
-                return replace(found, shape=Sameness.DATA, length=Sameness.DATA)
+                return selected(node, combined(receiver, *arguments))
             if word in _KEEPS_SHAPE:
                 return elementwise(receiver)
             if word in _KEEPS_FIRST and arguments and isinstance(receiver.shape, Sameness):
-                return elementwise(receiver)
+                found = elementwise(receiver)
+                return replace(found, length=Sameness.UNKNOWN) if word in _REDUCES else found
             if word == "generate":
                 found = combined(receiver, *arguments)
                 return replace(found, shape=found.sameness) if found.sameness.varies else found
@@ -184,14 +227,22 @@ class Methods:
                 return replace(combined(receiver, *arguments), decides=True)
             if word in ("size", "numel") and receiver.own_item:
                 return Unknown(Sameness.DATA, receiver.origin)
+            if word == "size" and node.args and not _is_zero(node.args[0]):
+                return NOTHING_KNOWN
             if word in ("size", "numel") and receiver.length.varies:
                 return Unknown(receiver.length, receiver.origin)
-            if word in ("size", "dim", "numel", "keys", "items"):
+            if word == "items" and not arguments:
+                return pairs_of(receiver)
+            if word in _STRUCTURE:
                 return NOTHING_KNOWN
             return combined(receiver, *arguments)
         if isinstance(receiver, Known):
             return _of_text(receiver, word, arguments)
         return NOTHING_KNOWN
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0
 
 
 def _of_text(receiver: Known, word: str, arguments: list[Value]) -> Value:

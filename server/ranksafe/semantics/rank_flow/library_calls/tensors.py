@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.library_calls.element_types import named, of_literals
 from ranksafe.semantics.rank_flow.library_calls.growing_lists import stacked
+from ranksafe.semantics.rank_flow.library_calls.random_numbers import given_generator
+from ranksafe.semantics.rank_flow.library_calls.selections import of_selection
 from ranksafe.semantics.rank_flow.values import (
     SAME,
     Known,
@@ -74,9 +76,12 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
             given += [item for item in positional if isinstance(item, Many)][:1]
         shape = _shape_from(given) if given else Sameness.UNKNOWN
         dtype = _dtype_of(node, "int64" if last in ("randint", "randperm") else "float32")
+        drawn = given_generator(run, node, arguments)
+        if drawn is not None:
+            return replace(drawn, shape=shape, dtype=dtype, length=_rows(given))
         if run.seeded_by_rank:
             origin = run.origin(node, Sameness.DATA)
-            return Unknown(Sameness.DATA, origin, shape=shape, dtype=dtype)
+            return Unknown(Sameness.DATA, origin, shape=shape, dtype=dtype, length=_rows(given))
         return Unknown(Sameness.UNKNOWN, shape=shape, dtype=dtype)
     if name in ("torch.zeros", "torch.ones", "torch.empty", "torch.full"):
         return Unknown(
@@ -106,10 +111,7 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
         if isinstance(like, Unknown):
             shape = like.shape if isinstance(like.shape, tuple) else Sameness.UNKNOWN
             return replace(combined(*arguments), shape=shape, dtype=_dtype_of(node, like.dtype))
-    if name in ("torch.nonzero", "torch.masked_select") and arguments:
-        found = combined(*arguments)
-        return replace(found, shape=found.sameness)
-    return None
+    return of_selection(node, name, arguments)
 
 
 def _of_range(bounds: list[Value]) -> Sameness | tuple[int, ...]:
@@ -118,7 +120,7 @@ def _of_range(bounds: list[Value]) -> Sameness | tuple[int, ...]:
     if len(constants) == len(bounds) <= 3 and all(isinstance(item, int) for item in constants):
         try:
             return (len(range(*constants)),)
-        except ValueError:
+        except (TypeError, ValueError):
             return Sameness.UNKNOWN
     worst = max((item.sameness for item in bounds), default=Sameness.UNKNOWN)
     return worst if worst.varies else Sameness.UNKNOWN
@@ -140,6 +142,13 @@ def _is_whole(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return node.value.__class__ is int
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("len", "int")
+
+
+def _rows(sizes: list[Value]) -> Sameness:
+    """Whether the first dimension of a tensor of this size is that of the rank's own data."""
+    first = sizes[0].items[:1] if sizes and isinstance(sizes[0], Many) else sizes[:1]
+    own = any(item.sameness is Sameness.DATA for item in first)
+    return Sameness.DATA if own else Sameness.UNKNOWN
 
 
 def _shape_from(arguments: list[Value]) -> Sameness | tuple[int, ...]:

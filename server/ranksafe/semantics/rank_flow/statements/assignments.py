@@ -6,9 +6,11 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.expressions.entries import with_entry
 from ranksafe.semantics.rank_flow.expressions.groups import with_group
 from ranksafe.semantics.rank_flow.expressions.operators import computed
 from ranksafe.semantics.rank_flow.expressions.slices import pads
+from ranksafe.semantics.rank_flow.library_calls.growing_dictionaries import with_key
 from ranksafe.semantics.rank_flow.library_calls.iteration import element
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
@@ -102,7 +104,9 @@ class Assignments:
                     self.bind(part.value, inner if isinstance(inner, Many) else combined(value))
                 else:
                     self.bind(part, self._item(value, index, len(target.elts)))
-        elif isinstance(target, ast.Subscript) and self._bind_group(target, value):
+        elif isinstance(target, ast.Subscript) and (
+            self._grows(target, value) or self._bind_group(target, value)
+        ):
             pass
         elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
             # ``found[0] = x``: the container may now differ where x does.
@@ -115,6 +119,17 @@ class Assignments:
                     _with_item(before, self._interpreter.expressions.value(target.slice), value),
                 )
 
+    def _grows(self, target: ast.Subscript, value: Value) -> bool:
+        """``losses[key] = loss`` on the ranks whose data has such a loss; False for other items."""
+        if not isinstance(target.value, ast.Name):
+            return False
+        before = self._run.frame.variables.get(target.value.id)
+        grown = None if before is None else with_key(self._run, target, before, value)
+        if grown is None:
+            return False
+        self._run.frame.variables[target.value.id] = grown
+        return True
+
     def _bind_group(self, target: ast.Subscript, value: Value) -> bool:
         """``groups[key] = group``; whether the container was a dictionary of groups."""
         if not isinstance(target.value, (ast.Name, ast.Attribute)):
@@ -123,17 +138,30 @@ class Assignments:
             before = self._interpreter.expressions.variable(target.value.id)
         else:
             before = self._interpreter.expressions.value(target.value)
-        if not isinstance(before, Unknown) or before.groups is None:
+        if not isinstance(before, Unknown):
+            return False
+        if not before.groups and before.entries is not None and not _is_group(value):
+            self.bind(
+                target.value,
+                with_entry(before, self._interpreter.expressions.value(target.slice), value),
+            )
+            return True
+        if before.groups is None:
             return False
         after = with_group(before, self._interpreter.expressions.value(target.slice), value)
         if after.groups is None:
             after = replace(combined(before, value), length=after.length, groups=None)
+        after = replace(after, entries=None)
         self.bind(target.value, after)
         return True
 
     def _item(self, value: Value, index: int, count: int) -> Value:
         if isinstance(value, Many) and len(value.items) == count:
             return value.items[index]
+        if isinstance(value, Unknown) and isinstance(value.each, Unknown):
+            if value.each.length.varies:
+                # ``rows, columns = torch.where(mask)``
+                return value.each
         if isinstance(value, Unknown):
             return part_of(value)
         return NOTHING_KNOWN
@@ -148,6 +176,10 @@ class Assignments:
             self.bind(target, iterable.items[index])
         elif isinstance(iterable, Known):
             self.bind(target, Known(iterable.constant[index], None))
+
+
+def _is_group(value: Value) -> bool:
+    return isinstance(value, Thing) and value.kind == "group"
 
 
 def _unpacked(value: Value, targets: list[ast.expr]) -> Value:

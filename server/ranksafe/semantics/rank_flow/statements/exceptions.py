@@ -18,6 +18,7 @@ _UNIFORM_EXCEPTIONS = frozenset(
         "TypeError", "KeyboardInterrupt", "SystemExit", "GeneratorExit",
     }
 )  # fmt: skip
+_NOT_THERE = frozenset({"AttributeError", "NameError", "UnboundLocalError"})
 _READING = frozenset(
     {"OSError", "IOError", "FileNotFoundError", "PermissionError", "Exception", "BaseException"}
     | {"JSONDecodeError", "ValueError", "KeyError", "RuntimeError"}
@@ -37,7 +38,11 @@ class Exceptions:
         start = run.snapshot()
         outer = run.items
         run.items = []
+        noted = len(run.notes)
         reached = self._interpreter.statements.block(node.body)
+        if any(_exception_names(handler) & _NOT_THERE for handler in node.handlers):
+            # Whoever lacks the value goes on in the handler.
+            run.notes[noted:] = [note for note in run.notes[noted:] if note.kind != "value"]
         if reached:
             reached = self._interpreter.statements.block(node.orelse)
         body, run.items = run.items, outer
@@ -78,7 +83,10 @@ class Exceptions:
             and goes_on
             and (
                 (stepped and _catches_memory(handler))
-                or ((frame.loops or frame.called_in_loop) and self._catches_step_failures(handler))
+                or (
+                    (frame.loops or frame.unrolled or frame.called_in_loop)
+                    and self._catches_step_failures(handler)
+                )
                 or (parts and self._catches_reading(handler))
             )
         ):

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ranksafe.semantics.rank_flow.expressions.reduced_entries import forget_looped
 from ranksafe.semantics.rank_flow.generators.exhaustion import breaks_in_handler, exhausts
 from ranksafe.semantics.rank_flow.library_calls.iteration import element
 from ranksafe.semantics.rank_flow.operations import words
@@ -45,6 +46,12 @@ class Loops:
 
     def run_for(self, node: ast.For) -> bool:
         """``for``: a short one of known length step by step, others as a loop."""
+        before = len(self._run.items)
+        reached = self._run_for(node)
+        forget_looped(self._interpreter, node, self._run.items[before:])
+        return reached
+
+    def _run_for(self, node: ast.For) -> bool:
         iterable = self._interpreter.expressions.value(node.iter)
         iterable = self._interpreter.generators.iterated(iterable, node.iter)
         if self._shards_each(node):
@@ -91,7 +98,9 @@ class Loops:
         for index in range(count):
             run.items, run.frame.left = [], []
             self._interpreter.assignments.bind_item(node.target, iterable, index)
+            run.frame.unrolled += 1
             reached = self._interpreter.statements.block(node.body)
+            run.frame.unrolled -= 1
             step, run.items = run.items, outer
             skipped, run.frame.left = run.frame.left, around
             if matters(step):

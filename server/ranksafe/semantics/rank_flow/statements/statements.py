@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ranksafe.semantics.rank_flow.library_calls.growing_dictionaries import may_be_filled_up
 from ranksafe.semantics.rank_flow.statements.branches import Branches
 from ranksafe.semantics.rank_flow.statements.contexts import Contexts
 from ranksafe.semantics.rank_flow.statements.exceptions import Exceptions
@@ -66,6 +67,8 @@ class Statements:
         self._interpreter.expressions.value(node.value)
         if isinstance(node.value, ast.Call) and self._interpreter.calls.leaves_process(node.value):
             return self._leave("exit", node)
+        if isinstance(node.value, ast.Call):
+            may_be_filled_up(self._run, node.value)
         return True
 
     def _leave(self, kind: Any, node: ast.AST) -> bool:

@@ -50,7 +50,9 @@ class UntakenArm:
                 if run.attribute(holder, "__made__") is None or not isinstance(cls, ast.ClassDef):
                     continue
                 assert module is not None
-                known = module.attribute_stores(cls, target.attr)
+                inside = set(map(id, ast.walk(branch)))
+                stores = module.attribute_stores(cls, target.attr)
+                known = any(id(store) not in inside for store in stores)
                 named = self._interpreter.functions.class_attribute(holder, target.attr)
                 if run.attribute(holder, target.attr) is None and not known and named is None:
                     run.set_attribute(holder, target.attr, Missing(target.attr, branch))

@@ -1,0 +1,67 @@
+"""Dictionaries whose keys are written in the code: each entry is known by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ranksafe.semantics.rank_flow.values import (
+    NOTHING_KNOWN,
+    SAME,
+    Known,
+    Many,
+    Sameness,
+    Unknown,
+    Value,
+    combined,
+    part_of,
+)
+
+Entries = tuple[tuple[Any, Value], ...]
+_MOST = 64
+
+
+def entries_of(keys: list[Value | None], values: list[Value]) -> Entries | None:
+    """What ``{"loss": loss}`` holds; None where a key is computed or unpacked."""
+    found: dict[Any, Value] = {}
+    for key, value in zip(keys, values, strict=True):
+        if not isinstance(key, Known) or key.origin is not None or len(found) >= _MOST:
+            return None
+        found[key.constant] = value
+    return tuple(found.items())
+
+
+def entry_at(base: Unknown, index: Value) -> Value | None:
+    """``stats["loss"]``; None where it is not known which entry that is."""
+    if base.entries is None or not isinstance(index, Known) or index.origin is not None:
+        return None
+    for key, value in base.entries:
+        if key == index.constant:
+            # Who else was given the dictionary may have stored another constant.
+            return combined(value) if isinstance(value, Known) else value
+    return NOTHING_KNOWN
+
+
+def with_entry(before: Unknown, index: Value, value: Value) -> Unknown:
+    """The dictionary after ``stats[index] = value``."""
+    if before.entries is None or not isinstance(index, Known) or index.origin is not None:
+        return replace(combined(before, value), length=before.length)
+    entries = tuple(item for item in before.entries if item[0] != index.constant)
+    return of_entries((*entries, (index.constant, value)), before)
+
+
+def of_entries(entries: Entries, like: Unknown) -> Unknown:
+    """A dictionary with these entries; as a whole it differs where one of them does."""
+    whole = combined(*(value for _, value in entries))
+    return replace(whole, entries=entries[:_MOST], length=like.length)
+
+
+def pairs_of(dictionary: Unknown) -> Unknown:
+    """What ``stats.items()`` gives a loop."""
+    if dictionary.entries is None:
+        pair = Many((NOTHING_KNOWN, part_of(dictionary)))
+    else:
+        values = [value for _, value in dictionary.entries]
+        pair = Many((SAME, combined(*values)))
+    length = dictionary.length if dictionary.length is Sameness.SAME else Sameness.UNKNOWN
+    return replace(combined(dictionary), each=pair, length=length)
