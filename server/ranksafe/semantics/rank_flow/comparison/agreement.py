@@ -35,8 +35,10 @@ def _leaving(items: list[Item]) -> Iterator[Branch]:
 
 
 def _is_limit(branch: Branch) -> bool:
-    """Whether a condition is ``step >= 100``: as many steps as every rank has, most likely. Limits that are not known may
-    be larger than that."""
+    """Whether a condition is ``step >= 100``: as many steps as every rank has, most likely.
+
+    Limits that are not known may be larger than that.
+    """
     test = getattr(branch.place.node, "test", None)
     known = branch.condition.sameness is Sameness.SAME
     return (
