@@ -14,6 +14,7 @@ from ranksafe.semantics.rank_flow.values import (
     SAME,
     Known,
     Sameness,
+    Share,
     Thing,
     Unknown,
     Value,
@@ -65,6 +66,9 @@ class Calls:
             name = self._method_name(node.func, receiver)
         if name in ("os.getenv", "os.environ.get", "os.environ.setdefault", "os.environ.pop"):
             return self.environment_variable(node.args[0], node) if node.args else SAME
+        if (callee_name(node) or "").endswith("device_count"):
+            # As many for each local rank, wherever devices are dealt out to them.
+            return Unknown(Sameness.UNKNOWN, share=Share.EVEN)
         if callee_name(node) == "generate" and not _is_sharded(receiver):
             if self._interpreter.followed.function(node, receiver) is None:
                 return self._generated(node, receiver)

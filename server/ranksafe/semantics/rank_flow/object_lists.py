@@ -85,7 +85,8 @@ class ObjectLists:
             elif word != "scatter_object_list" and (is_root or value.items):
                 kind = "root-object-list" if is_root else "object-list"
                 self._note(kind, event, node, value)
-        elif isinstance(value, Known) and value.constant is None and is_root:
+        elif is_root and (given is None or isinstance(given, ast.Constant)):
+            # A None that is handed down may be for the other ranks.
             self._note("no-object-list", event, node, value)
 
     def _is_no_list_to_keep(self, given: ast.expr) -> bool:

@@ -6,7 +6,6 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ranksafe.semantics.rank_flow.executors import run_beside
 from ranksafe.semantics.rank_flow.functions import Functions
 from ranksafe.semantics.rank_flow.issues import Issue, Kind
 from ranksafe.semantics.rank_flow.operations import operations
@@ -59,8 +58,6 @@ def _functions(module: Module, functions: Functions) -> Iterator[tuple[ast.AST, 
         for decorator in decorated.decorator_list:
             if module.qualified_name(decorator) == "atexit.register":
                 yield decorated, "an atexit handler"
-    for function in run_beside(module, functions):
-        yield function, _THREAD
     written = ("signal", "register", "Thread", "Timer", "DataLoader")
     for call in [call for word in written for call in module.calls_written(word)]:
         name = module.qualified_name(call.func)

@@ -20,6 +20,7 @@ _MAXIMUM_STEPS = 3_000
 _CERTAIN_ONLY = frozenset(
     {
         "object-list",
+        "no-object-list",
         "root-object-list",
         "outside-group",
         "foreign-root",

@@ -112,6 +112,11 @@ class Operators:
                 return Known(-value.constant, value.origin)
         if isinstance(node.op, ast.Not) and isinstance(value, Many):
             return Known(not value.items)
+        if isinstance(node.op, ast.Not) and _names_several(node.operand):
+            # Whether there are any, which says nothing of what is in them.
+            found = combined(value)
+            data = found.sameness is Sameness.DATA
+            return replace(found, sameness=Sameness.UNKNOWN, decides=False) if data else found
         return combined(value)
 
     def compare(self, node: ast.Compare) -> Value:
@@ -182,3 +187,9 @@ def _plain(value: Value) -> Known | None:
         constants = tuple(item.constant for item in value.items)  # type: ignore[union-attr]
         return Known(constants, origin_of(*value.items))
     return None
+
+
+def _names_several(node: ast.expr) -> bool:
+    """Whether an expression is named like a collection: ``outputs``, ``self.samples``."""
+    word = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+    return word.endswith("s") and not word.endswith("ss")

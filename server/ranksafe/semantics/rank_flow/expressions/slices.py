@@ -24,7 +24,8 @@ def sliced(base: Value, bounds: list[Value | None], world_size: int) -> Value:
     cut = _cut(bounds)
     if isinstance(base, Many) and cut is not None:
         return Many(base.items[cut], origin_of(*given), _share_of(base, bounds, world_size))
-    found = combined(base, *given)
+    # Whether there is something in a part is not what its items were tested for.
+    found = replace(combined(base, *given), decides=False)
     varying = max((item.sameness for item in given), default=Sameness.SAME)
     if not varying.varies:
         return replace(found, length=Sameness.UNKNOWN)
