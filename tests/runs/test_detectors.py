@@ -32,6 +32,23 @@ def detected(torch_python: Path, tmp_path: Path) -> Detect:
     return run
 
 
+def test_a_rank_that_gloo_aborts_at_its_end_is_run_again(
+    torch_python: Path, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, pathlib, sys\n"
+        f"once = pathlib.Path({str(tmp_path / 'once')!r} + os.environ['RANK'])\n"
+        "if not once.exists():\n"
+        "    once.touch()\n"
+        "    sys.stderr.write('terminate called without an active exception\\n')\n"
+        "    sys.stderr.flush()\n"
+        "    os.abort()\n",
+        encoding="utf-8",
+    )
+    assert detect(torch_python, tmp_path / "run", script).returncodes == [0, 0]
+
+
 WRONG = [
     ("same_samples.py", "wrong", "same-samples", "loader = DataLoader(", "# drawn here"),
     ("diverged_weights.py", "bypass", "diverged-weights", "outputs = model.module(", "# drawn"),
