@@ -69,7 +69,7 @@ class Calls:
         if (callee_name(node) or "").endswith("device_count"):
             # As many for each local rank, wherever devices are dealt out to them.
             return Unknown(Sameness.UNKNOWN, share=Share.EVEN)
-        if callee_name(node) == "generate" and not _is_sharded(receiver):
+        if callee_name(node) == "generate" and not is_sharded(receiver):
             if self._interpreter.followed.function(node, receiver) is None:
                 return self._generated(node, receiver)
         if name is not None:
@@ -157,7 +157,3 @@ class Calls:
         values = [self._interpreter.expressions.value(item) for item in node.args]
         values += [self._interpreter.expressions.value(item.value) for item in node.keywords]
         return values
-
-
-def _is_sharded(receiver: Value | None) -> bool:
-    return is_sharded(receiver)

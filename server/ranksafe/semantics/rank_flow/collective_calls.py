@@ -130,7 +130,7 @@ class CollectiveCalls:
     def _note_foreign_root(self, event: Event, node: ast.Call, operation: Operation) -> None:
         """One of several groups, and the root is in none of those of this rank."""
         expression = None if operation.group is None else operation.group.of(node)
-        value = None if expression is None else self._look(expression)
+        value = None if expression is None else self._interpreter.expressions.look(expression)
         if isinstance(value, Unknown) and value.groups:
             rank = self._run.world.rank
             mine = tuple(item for item in value.groups if may_have((item,), rank))
@@ -193,14 +193,6 @@ class CollectiveCalls:
             return any(is_sharded(thing) for thing in found)
         return any(thing.kind == "wrapped" for thing in found)
 
-    def _look(self, node: ast.expr) -> Value:
-        """The value of an argument that was evaluated before: what it does is not written again."""
-        outer, notes = self._run.items, self._run.notes
-        self._run.items, self._run.notes = [], []
-        value = self._interpreter.expressions.value(node)
-        self._run.items, self._run.notes = outer, notes
-        return value
-
     def _tensor_of(self, event: Event, node: ast.Call, operation: Operation) -> None:
         """Shape and element type of what is communicated, where they are known."""
         name = operation.name
@@ -209,14 +201,14 @@ class CollectiveCalls:
         takes_output = name.startswith("torch.distributed.all_gather")
         if "object" in operation.word:
             if node.args:
-                value = self._look(node.args[0])
+                value = self._interpreter.expressions.look(node.args[0])
                 if isinstance(value, Many) and operation.word == "broadcast_object_list":
                     event.shape = (len(value.items),)
             return
         position = 1 if takes_output else 0
         if position >= len(node.args) or operation.kind != "collective":
             return
-        value = self._look(node.args[position])
+        value = self._interpreter.expressions.look(node.args[position])
         if not isinstance(value, Unknown):
             return
         event.shape, event.dtype = value.shape, value.dtype
@@ -242,7 +234,7 @@ class CollectiveCalls:
             if isinstance(target, ast.Subscript):
                 forget_entry(self._interpreter, target, same)
             if isinstance(target, (ast.Name, ast.Attribute)):
-                before = self._look(target)
+                before = self._interpreter.expressions.look(target)
                 self._send_from_here(event, before)
                 if isinstance(before, Many):
                     self._interpreter.assignments.bind(target, Many((same,) * len(before.items)))

@@ -10,6 +10,7 @@ from ranksafe.semantics.rank_flow import sources
 from ranksafe.semantics.rank_flow.expressions.reduced_entries import forget_given
 from ranksafe.semantics.rank_flow.library_calls.element_types import as_returned
 from ranksafe.semantics.rank_flow.library_calls.random_numbers import draws_its_own
+from ranksafe.semantics.rank_flow.run import MAXIMUM_DEPTH
 from ranksafe.semantics.rank_flow.traces import Call, Decision, Opaque, Place, matters_to_caller
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
@@ -26,8 +27,6 @@ from ranksafe.semantics.walking import FUNCTIONS
 if TYPE_CHECKING:
     from ranksafe.semantics.module import Module
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
-
-_DEPTH = 7
 
 
 class FollowedCalls:
@@ -150,18 +149,20 @@ class FollowedCalls:
         call_values = values if values is not None else self._looked_at(node)
         recursive = any(item is body for item in self._interpreter.running)
         generators = self._interpreter.generators
-        if generators.is_generator(body) and depth < _DEPTH and not recursive:
+        if generators.is_generator(body) and depth < MAXIMUM_DEPTH and not recursive:
             told = generators.is_told(receiver, call_values)
             functions = self._interpreter.functions
             if functions.worth_following(function) or (told and functions.is_small(function)):
                 return generators.called(node, function, receiver, values)
         if (
-            depth >= _DEPTH
+            depth >= MAXIMUM_DEPTH
             or recursive
             or not (always or self._worth_following(function, receiver, call_values))
         ):
             arguments = self._interpreter.calls.arguments(node) if values is None else values
-            if (depth >= _DEPTH or recursive) and self._interpreter.functions.performs(function):
+            if (depth >= MAXIMUM_DEPTH or recursive) and self._interpreter.functions.performs(
+                function
+            ):
                 run.items.append(Opaque(run.place(node)))
             return as_returned(self._not_followed(arguments), body)
         if isinstance(body, FUNCTIONS) and self.skips(node, body, function.module):
@@ -179,11 +180,8 @@ class FollowedCalls:
 
     def _looked_at(self, node: ast.Call) -> list[Value]:
         """The values of a call's arguments, without what evaluating them does."""
-        outer, notes = self._run.items, self._run.notes
-        self._run.items, self._run.notes = [], []
-        values = self._interpreter.calls.arguments(node)
-        self._run.items, self._run.notes = outer, notes
-        return values
+        with self._run.unnoticed():
+            return self._interpreter.calls.arguments(node)
 
     def _worth_following(
         self, function: Thing, receiver: Thing | None, values: list[Value]
@@ -250,7 +248,7 @@ class FollowedCalls:
                 functions = self._interpreter.functions
                 if not functions.concerns(method) and not functions.is_small(method):
                     return NOTHING_KNOWN
-                if len(run.frame.calls) >= _DEPTH:
+                if len(run.frame.calls) >= MAXIMUM_DEPTH:
                     return NOTHING_KNOWN
                 frame = self._interpreter.frame_for(method, base, node, [])
                 outer, run.items = run.items, []

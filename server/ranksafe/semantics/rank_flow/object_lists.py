@@ -47,7 +47,7 @@ class ObjectLists:
                 self._note("object-list", event, node)
         elif word == "scatter_object_list":
             given = _argument(node, "scatter_object_output_list", 0)
-            value = None if given is None else self._look(given)
+            value = None if given is None else self._interpreter.expressions.look(given)
             if isinstance(value, Many) and not value.items:
                 self._note("object-list", event, node, value)
         if word in _WITHOUT_RESULT and not isinstance(self._run.module.parent(node), ast.Expr):
@@ -60,12 +60,12 @@ class ObjectLists:
         """A place for each rank: none and one are too few in any world, and arguments may be the wrong way round."""
         if event.group is not None or not event.group_known or not node.args:
             return
-        value = self._look(node.args[0])
+        value = self._interpreter.expressions.look(node.args[0])
         if isinstance(value, Many):
             if len(value.items) <= 1 < self._run.world.size:
                 self._note("object-list", event, node, value)
         elif len(node.args) > 1 and "object" in event.operation.word:
-            other = self._look(node.args[1])
+            other = self._interpreter.expressions.look(node.args[1])
             if isinstance(other, Many) and len(other.items) == self._run.world.size:
                 empty = all(
                     isinstance(item, Known) and item.constant is None for item in other.items
@@ -78,7 +78,7 @@ class ObjectLists:
         if not isinstance(event.root, Known) or event.group is not None or not event.group_known:
             return
         is_root = self._run.world.rank == event.root.constant
-        value = Known(None) if given is None else self._look(given)
+        value = Known(None) if given is None else self._interpreter.expressions.look(given)
         if isinstance(value, Many):
             if is_root and len(value.items) <= 1 < self._run.world.size:
                 self._note("no-object-list", event, node, value)
@@ -95,16 +95,8 @@ class ObjectLists:
             return True
         if isinstance(given, ast.Name) and self._is_dropped(given):
             return True
-        value = self._look(given)
+        value = self._interpreter.expressions.look(given)
         return isinstance(value, Known) and not isinstance(value.constant, tuple)
-
-    def _look(self, node: ast.expr) -> Value:
-        """The value of an argument that was evaluated before: what it does is not written again."""
-        outer, notes = self._run.items, self._run.notes
-        self._run.items, self._run.notes = [], []
-        value = self._interpreter.expressions.value(node)
-        self._run.items, self._run.notes = outer, notes
-        return value
 
     def _is_dropped(self, node: ast.Name) -> bool:
         """Whether a list that something was received into is not read afterwards."""

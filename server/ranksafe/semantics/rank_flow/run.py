@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 Heap = dict[Thing, dict[str, Value]]
 _MAXIMUM_STEPS = 3_000
+MAXIMUM_DEPTH = 7
+"""Of calls that are followed into each other."""
 _CERTAIN_ONLY = frozenset(
     {
         "object-list",
@@ -161,6 +165,16 @@ class Run:
         """Remember the loops and branches around an assignment, of a variable where there is no `holder`."""
         key = (id(self.frame if holder is None else holder), name)
         self.made_in[key] = frozenset(id(item.node) for item in self.around)
+
+    @contextmanager
+    def unnoticed(self) -> Iterator[None]:
+        """What is evaluated meanwhile was, or will be, evaluated for good: it is written only once."""
+        items, notes = self.items, self.notes
+        self.items, self.notes = [], []
+        try:
+            yield
+        finally:
+            self.items, self.notes = items, notes
 
     # -- what changes on a path
 

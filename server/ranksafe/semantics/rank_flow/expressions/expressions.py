@@ -82,6 +82,11 @@ class Expressions:
             )
         )
 
+    def look(self, node: ast.expr) -> Value:
+        """The value of an expression that was evaluated before: what it does is not written again."""
+        with self._run.unnoticed():
+            return self.value(node)
+
     def _constant(self, node: ast.Constant) -> Value:
         return Known(node.value) if isinstance(node.value, _PLAIN) else SAME
 

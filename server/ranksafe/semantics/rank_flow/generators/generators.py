@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.generators.steps import counted, without_yields, yields_in
-from ranksafe.semantics.rank_flow.run import Frame
+from ranksafe.semantics.rank_flow.run import MAXIMUM_DEPTH, Frame
 from ranksafe.semantics.rank_flow.traces import Branch, Call, Item, Loop, Yield, matters_to_caller
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
@@ -29,7 +29,6 @@ from ranksafe.semantics.walking import FUNCTIONS
 if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
 
-_DEPTH = 7
 _SCOPES = (*FUNCTIONS, ast.Lambda, ast.ClassDef)
 _NOT_ITERATED = frozenset({"contextmanager", "asynccontextmanager", "fixture"})
 
@@ -121,7 +120,7 @@ class Generators:
 
     def _run_method(self, value: Thing, method: Thing, node: ast.AST) -> Value:
         """What a method without arguments returns; nothing that it does is kept."""
-        if len(self._run.frame.calls) >= _DEPTH or method.node in self._interpreter.running:
+        if len(self._run.frame.calls) >= MAXIMUM_DEPTH or method.node in self._interpreter.running:
             return NOTHING_KNOWN
         frame = self._interpreter.frame_for(method, value, node, [])
         frame.quiet = True

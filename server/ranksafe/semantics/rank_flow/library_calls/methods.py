@@ -143,9 +143,6 @@ class Methods:
                 return NOTHING_KNOWN
             if word in _SAME_MODEL:
                 return receiver
-            if word == "generate" and not is_sharded(receiver):
-                found = combined(*arguments)
-                return replace(found, shape=found.sameness) if found.sameness.varies else found
             if receiver.kind == "wrapped" and word == "module":
                 # The replica itself: nothing is synchronised.
                 return combined(*arguments)
@@ -220,9 +217,6 @@ class Methods:
             if word in _KEEPS_FIRST and arguments and isinstance(receiver.shape, Sameness):
                 found = elementwise(receiver)
                 return replace(found, length=Sameness.UNKNOWN) if word in _REDUCES else found
-            if word == "generate":
-                found = combined(receiver, *arguments)
-                return replace(found, shape=found.sameness) if found.sameness.varies else found
             if word in TESTS:
                 return replace(combined(receiver, *arguments), decides=True)
             if word in ("size", "numel") and receiver.own_item:
