@@ -206,6 +206,25 @@ def test_heartbeats_tell_where_a_killed_rank_was(tmp_path: Path) -> None:
     assert rank.beat[-1].line in (3, 4)
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="the line table has another form")
+def test_a_frame_between_two_lines_is_at_the_line_before(tmp_path: Path) -> None:
+    text = """import os, signal, sys, time
+
+def wait():
+    time.sleep(1.6)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+no_line = bytes([0xFF])
+length = len(wait.__code__.co_code) // 16 + 1
+wait.__code__ = wait.__code__.replace(co_linetable=no_line * length)
+wait()
+"""
+    script = _script(tmp_path, text)
+    _start(script, tmp_path)
+    frames = [frame for frame in _rank(tmp_path).beat if frame.filename == str(script)]
+    assert [(frame.function, frame.line) for frame in frames] == [("<module>", 10), ("wait", 3)]
+
+
 def test_the_journal_is_json_lines_without_the_environment(tmp_path: Path) -> None:
     _start(_script(tmp_path, "pass"), tmp_path, SECRET_TOKEN="hush-hush")
     entries: list[dict[str, Any]] = [

@@ -227,7 +227,7 @@ def raised_from(data: Mapping[str, Any], where: str | None = None) -> Raised:
 
 
 def frames_from(data: Any) -> tuple[Frame, ...]:
-    """Frames from the agent's JSON, outermost first."""
+    """Frames from the agent's JSON, outermost first; those that name no line are left out."""
     return tuple(
         Frame(
             filename=str(entry["file"]),
@@ -239,6 +239,7 @@ def frames_from(data: Any) -> tuple[Frame, ...]:
             end_column=entry.get("end_column"),
         )
         for entry in data or ()
+        if isinstance(entry.get("line"), int)
     )
 
 

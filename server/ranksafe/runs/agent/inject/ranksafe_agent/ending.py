@@ -128,7 +128,7 @@ def _leave_now(ending: _Ending) -> None:
 
 def _stack() -> list[dict[str, Any]]:
     summary = traceback.StackSummary.extract(
-        traceback.walk_stack(sys._getframe(2)), lookup_lines=False
+        exceptions.walk(sys._getframe(2)), lookup_lines=False
     )
     summary.reverse()
     return exceptions.frames_as_data(list(summary))

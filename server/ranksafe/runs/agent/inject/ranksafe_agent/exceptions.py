@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import linecache
 import traceback
-from types import TracebackType
+from collections.abc import Iterator
+from types import FrameType, TracebackType
 from typing import Any
 
 _MESSAGE_LIMIT = 20000
@@ -53,6 +54,28 @@ def frames_as_data(summary: list[traceback.FrameSummary]) -> list[dict[str, Any]
     if len(summary) > _OUTER_FRAMES + _INNER_FRAMES:
         summary = summary[:_OUTER_FRAMES] + summary[-_INNER_FRAMES:]
     return [_frame(entry) for entry in summary]
+
+
+def walk(frame: FrameType | None) -> Iterator[tuple[FrameType, int]]:
+    """``frame`` and its callers, innermost first, each with the line it is at."""
+    while frame is not None:
+        yield frame, line_of(frame)
+        frame = frame.f_back
+
+
+def line_of(frame: FrameType) -> int:
+    """The line ``frame`` is at, or the last one before it: ``f_lineno`` is None at the instructions that the compiler
+    adds of its own (CPython 3.11, which clean up after ``with`` and ``except``)."""
+    line: int | None = frame.f_lineno
+    if line is not None:
+        return line
+    code = frame.f_code
+    last = code.co_firstlineno
+    for start, _, number in code.co_lines():
+        if start > frame.f_lasti:
+            break
+        last = number or last
+    return last
 
 
 def _frame(entry: traceback.FrameSummary) -> dict[str, Any]:

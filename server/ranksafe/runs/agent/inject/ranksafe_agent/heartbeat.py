@@ -8,6 +8,7 @@ from __future__ import annotations
 import _thread
 import contextlib
 import gc
+import itertools
 import json
 import os
 import sys
@@ -16,7 +17,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from . import distributed
+from . import distributed, exceptions
 from .journal import Journal
 
 PERIOD_SECONDS = 1.0
@@ -116,8 +117,7 @@ def _system_threads() -> int:
 def _lines(frame: FrameType | None) -> list[dict[str, Any]]:
     """The innermost frames, outermost first, without reading sources: this runs every second."""
     lines: list[dict[str, Any]] = []
-    while frame is not None and len(lines) < _FRAMES:
-        code = frame.f_code
-        lines.append({"file": code.co_filename, "line": frame.f_lineno, "function": code.co_name})
-        frame = frame.f_back
+    for each, line in itertools.islice(exceptions.walk(frame), _FRAMES):
+        code = each.f_code
+        lines.append({"file": code.co_filename, "line": line, "function": code.co_name})
     return lines[::-1]
