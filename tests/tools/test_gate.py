@@ -22,6 +22,34 @@ def test_counts_of_pytest(tmp_path: Path) -> None:
     assert gate.read_junit(report) == gate.Counts(passed=2, failed=2, skipped=["e: why"])
 
 
+@pytest.mark.parametrize(
+    ("test", "counts", "unstable"),
+    [
+        ("assert seen", gate.Counts(2, 0), 1),
+        ("assert False", gate.Counts(1, 1), 0),
+        ("raise SystemExit(3)", gate.Counts(1, 1), 0),
+    ],
+)
+def test_what_fails_is_run_once_more_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str, counts: gate.Counts, unstable: int
+) -> None:
+    mark = tmp_path / "seen"
+    text = f"""from pathlib import Path
+def test_steady():
+    pass
+def test_shaky():
+    mark = Path({str(mark)!r})
+    seen = mark.exists()
+    mark.touch()
+    {test}
+"""
+    (tmp_path / "test_both.py").write_text(text, encoding="utf-8")
+    monkeypatch.setattr(gate, "ROOT", tmp_path)
+    runner = gate.Gate(full=True, pytest_arguments=[])
+    assert runner.pytest() == counts
+    assert len(runner.unstable) == unstable
+
+
 @pytest.mark.parametrize("content", [None, "", "<testsuites>"])
 def test_a_report_that_is_missing_or_broken_is_a_failure(
     tmp_path: Path, content: str | None

@@ -1,0 +1,1 @@
+"""Machines that commands run on, one module per way to reach them, all behind one protocol."""
