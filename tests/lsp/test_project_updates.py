@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,20 @@ async def test_a_file_that_comes_and_goes_on_disk_counts(
     await editor.shown_with(user, "RS201")
     path.unlink()
     _changed(editor, path)
+    await editor.shown_with(user)
+
+
+async def test_of_a_folder_that_goes_the_name_is_enough(
+    start_editor: StartEditor, tmp_path: Path
+) -> None:
+    editor = await start(start_editor, tmp_path)
+    user = editor.open("train.py", USER.replace("from helper", "from parts.helper"))
+    assert not await editor.version_shown(user, 1)
+    path = editor.write("parts/helper.py", 'from deep.values import WHERE\nLAYERS = "auto"\n')
+    _changed(editor, path)
+    await editor.shown_with(user, "RS201")
+    shutil.rmtree(path.parent)
+    _changed(editor, path.parent)
     await editor.shown_with(user)
 
 

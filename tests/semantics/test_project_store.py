@@ -161,7 +161,7 @@ def test_a_damaged_store_is_no_store(project: Path, tmp_path: Path, damage: str)
         assert index.constant_source("helper.LIMIT") == "1"
         assert index.wraps_data_parallel("model")
         index.store.close()
-    if damage not in ("schema", "text", "folder"):
+    if damage not in ("text", "folder"):
         warm = ProjectIndex(project, refuse, store_folder=folder)
         assert warm.constant_source("helper.LIMIT") == "1"
 

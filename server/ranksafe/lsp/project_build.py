@@ -91,13 +91,16 @@ class ProjectBuild:
         self._cancelled = False
         progress.on_cancel(self._cancel)
         started = time.perf_counter()
-        await self._in_slices(index.build(longest=_LONGEST_BYTES), index, progress)
-        if not self._cancelled:
-            await self._save(index, everything=True)
-        seconds = time.perf_counter() - started
-        files = len(index.files()) if not self._cancelled else 0
-        message = INDEXED.filled(count=files, seconds=f"{seconds:.1f}")
-        progress.end("" if self._cancelled else message.in_language(self._server.language))
+        message = ""
+        try:
+            await self._in_slices(index.build(longest=_LONGEST_BYTES), index, progress)
+            if not self._cancelled:
+                await self._save(index, everything=True)
+                seconds = f"{time.perf_counter() - started:.1f}"
+                indexed = INDEXED.filled(count=len(index.files()), seconds=seconds)
+                message = indexed.in_language(self._server.language)
+        finally:
+            progress.end(message)
 
     def _cancel(self) -> None:
         self._cancelled = True

@@ -74,8 +74,13 @@ class ProjectUpdates:
             self._go_on()
 
     def changed_on_disk(self, paths: Iterable[Path]) -> None:
-        """Files came, went or were written; hundreds at once after a checkout."""
-        self._on_disk.extend(path for path in paths if path.suffix == ".py")
+        """Files came, went or were written; hundreds at once after a checkout. Of a folder that went, only its own
+        name may be told."""
+        for path in paths:
+            if path.suffix == ".py":
+                self._on_disk.append(path)
+            elif not path.exists():
+                self._on_disk.extend(self._server.projects.known_below(path))
         self._go_on()
 
     def says_something_else(self, document: Document) -> bool:

@@ -116,6 +116,10 @@ class Projects:
         changes = [(index, index.update(path, text)) for index in self.indexes_of(path)]
         return [(index, change) for index, change in changes if change]
 
+    def known_below(self, folder: Path) -> list[Path]:
+        """The files that the indexes know in a folder, which may be gone."""
+        return [path for index in self.indexes_of(folder) for path in index.known_below(folder)]
+
     def affected(self, changes: Iterable[tuple[ProjectIndex, Change]]) -> list[Document]:
         """The open documents that may have other findings after the changes."""
         by_index: dict[ProjectIndex, list[Change]] = {}

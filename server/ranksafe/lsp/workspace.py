@@ -107,7 +107,11 @@ class WorkspaceEvents:
         if not (capability and capability.dynamic_registration):
             return
         options = types.DidChangeWatchedFilesRegistrationOptions(
-            watchers=[types.FileSystemWatcher(glob_pattern=pattern) for pattern in _WATCHED]
+            watchers=[
+                *(types.FileSystemWatcher(glob_pattern=pattern) for pattern in _WATCHED),
+                # Of a folder that is deleted many clients tell nothing but its own name.
+                types.FileSystemWatcher(glob_pattern="**/*", kind=types.WatchKind.Delete),
+            ]
         )
         await self._register(types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
 

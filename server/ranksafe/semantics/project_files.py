@@ -143,6 +143,10 @@ class ProjectFiles:
         """The files of a package, also one without ``__init__.py``, and of the packages in it."""
         return [path for folder in self._folders_of(package) for path in self._below(folder)]
 
+    def below_folder(self, folder: Path) -> list[Path]:
+        """The files known to be in a folder or below it, whether or not they are still there."""
+        return list(self._below(str(folder))) if self.is_listed else []
+
     def has_below(self, package: str) -> bool:
         """Whether `below` finds anything."""
         return bool(self._folders_of(package))

@@ -102,6 +102,10 @@ class ProjectIndex:
         """The project's Python files, sorted; folders of environments and caches are left out."""
         return self._names.all()
 
+    def known_below(self, folder: Path) -> list[Path]:
+        """Those of `files` that are in a folder or below it, as far as they are known already."""
+        return self._names.below_folder(folder.absolute())
+
     def build(self, *, longest: int | None = None) -> Iterator[tuple[int, int]]:
         """Find out everything ahead of the questions, in short steps; gives how many files of how many are done.
 

@@ -122,6 +122,11 @@ def remove(file: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def is_about_tables(error: sqlite3.OperationalError) -> bool:
+    """Whether the store has other tables than ours: "table files has 1 columns but 5 values were supplied"."""
+    return any(word in str(error) for word in ("column", "table"))
+
+
 def stored_root(root: str) -> str:
     """A project's root as it stands in its store."""
     return root.encode("utf-8", "surrogateescape").decode("latin-1")

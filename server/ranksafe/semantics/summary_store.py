@@ -22,6 +22,7 @@ from ranksafe.semantics.store_file import (
     Stamp,
     checksum,
     file_name,
+    is_about_tables,
     remove,
     stored_root,
     write,
@@ -157,7 +158,9 @@ class SummaryStore:
             try:
                 write(self.file, self._root, batch, keys)
             except sqlite3.OperationalError as error:
-                return "busy" if "locked" in str(error) else "impossible"
+                if not is_about_tables(error):
+                    return "busy" if "locked" in str(error) else "impossible"
+                remove(self.file)
             except sqlite3.DatabaseError:
                 remove(self.file)
             except (OSError, ValueError, OverflowError):
