@@ -285,6 +285,7 @@ def test_a_constant_is_found_through_re_exports(tmp_path: Path) -> None:
         "try:\n    from local import WHERE\nexcept ImportError: ...",
         "WHERE += '0'",
         "def WHERE(): ...",
+        "def f():\n    if f:\n        global WHERE\n        WHERE = None",
     ],
 )
 def test_a_name_bound_twice_is_no_constant(tmp_path: Path, more: str) -> None:

@@ -97,6 +97,8 @@ def summarize(text: str) -> Summary:
         _read(parsed.tree.body, summary)
         if summary.constants:
             bound = Counter(_bound(parsed.tree.body))
+            if "global" in text:
+                bound.update(_declared_global(parsed.tree.body))
             summary.constants = {
                 name: source for name, source in summary.constants.items() if bound[name] == 1
             }
@@ -145,6 +147,16 @@ def _bound(body: list[ast.stmt]) -> Iterator[str]:
                 yield from (node.id for node in ast.walk(target) if isinstance(node, ast.Name))
         for block in _blocks(statement):
             yield from _bound(block)
+
+
+def _declared_global(body: list[ast.stmt]) -> Iterator[str]:
+    """The names that functions and methods of a module may bind anew."""
+    for statement in body:
+        if isinstance(statement, ast.Global):
+            yield from statement.names
+        elif not isinstance(statement, _SIMPLE):
+            for block in _blocks(statement):
+                yield from _declared_global(block)
 
 
 _SIMPLE: Final = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Raise)
