@@ -21,6 +21,9 @@ PACKAGES = {
     "sshd": "openssh-server",
     "munged": "munge",
     "slurmctld": "slurm-wlm",
+    "fish": "fish",
+    "tcsh": "tcsh",
+    "zsh": "zsh",
 }
 """Program to package."""
 _SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])

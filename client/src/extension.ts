@@ -8,6 +8,7 @@ import { RunCommands } from "./runs";
 import { Server, type ServerState } from "./server";
 import * as settings from "./settings";
 import { Status } from "./status";
+import { Testing } from "./testing";
 import { openExample } from "./walkthrough";
 
 /** Settings that decide how the server is started; the others reach a running server. */
@@ -75,7 +76,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     const runs = new RunCommands(context, () => running.projectInterpreter());
     const running: Server = new Server(context, log, runs.middleware);
     server = running;
-    context.subscriptions.push(log, running, new Status(running), running.onDidChangeState(reportFailure));
+    context.subscriptions.push(log, running, new Status(running), new Testing(), running.onDidChangeState(reportFailure));
     registerCommands(context, running, log);
     followChanges(context, running);
     warnOfTrustHole(context, log);

@@ -3,6 +3,7 @@ import type { ExecuteCommandSignature, Middleware } from "vscode-languageclient/
 
 import { joinArguments, splitArguments, UnfinishedQuote } from "./arguments";
 import { mayRun } from "./consent";
+import { chooseRun } from "./history";
 import { t } from "./localize";
 import { runEnvironment } from "./settings";
 
@@ -54,19 +55,31 @@ export class RunCommands {
         if (NEEDS_TRUST.has(command) && !(await isTrusted())) {
             return undefined;
         }
-        const complete = await this.complete(command, given);
+        const [, options] = given as [unknown, { show?: unknown } | undefined];
+        if (command === "ranksafe.showRuns" && options?.show !== false) {
+            return chooseRun(next);
+        }
+        const complete = await this.complete(command, given, next);
         if (!complete || (STARTS_A_SCRIPT.has(command) && !(await this.prepareRun(command, complete)))) {
             return undefined;
         }
-        return (await next(command, complete)) as unknown;
+        const answer = (await next(command, complete)) as unknown;
+        if (command === "ranksafe.launchCommand") {
+            await copyText(answer);
+        }
+        return answer;
     }
 
     /** The full arguments of a command, asked for where they are missing; undefined when the user changed their mind. */
-    private async complete(command: string, given: unknown[]): Promise<Arguments> {
+    private async complete(command: string, given: unknown[], next: ExecuteCommandSignature): Promise<Arguments> {
         switch (command) {
             case "ranksafe.cancelRun":
             case "ranksafe.openLog":
+            case "ranksafe.openReport":
+            case "ranksafe.showRuns":
                 return given;
+            case "ranksafe.annotateFromLog":
+                return given.length > 0 ? given : askLog();
             case "ranksafe.openRule":
             case "ranksafe.prove":
                 return given.length > 0 ? given : askRule();
@@ -77,6 +90,9 @@ export class RunCommands {
             return undefined;
         }
         const uri = document.toString();
+        if (command === "ranksafe.launchCommand") {
+            return given.length >= 2 ? given : askLaunchForm(uri);
+        }
         if (given.length >= 2 || STARTS_A_SCRIPT.has(command)) {
             return [uri, ...given.slice(1)];
         }
@@ -84,7 +100,7 @@ export class RunCommands {
             case "ranksafe.setArguments":
                 return this.askArguments(uri);
             case "ranksafe.setTarget":
-                return this.askTarget(uri);
+                return this.askTarget(uri, next);
             case "ranksafe.setConfigFile":
                 return askConfigFile(uri);
             default:
@@ -137,10 +153,11 @@ export class RunCommands {
         return [uri, words];
     }
 
-    private async askTarget(uri: string): Promise<Arguments> {
+    private async askTarget(uri: string, next: ExecuteCommandSignature): Promise<Arguments> {
         const other = t("Another number of simulated GPUs…");
         const items = [
             { label: "local", description: t("this machine") },
+            ...(await elsewhere(uri, next)),
             ...SIMULATED.map((count) => ({ label: `simulated:${count}`, description: t("a rehearsal on {0} simulated GPUs", count) })),
             { label: other, description: "" },
         ];
@@ -164,6 +181,16 @@ async function isTrusted(): Promise<boolean> {
         await vscode.commands.executeCommand("workbench.trust.manage");
     }
     return false;
+}
+
+/** The hosts and clusters in the user's own files, which the server reads. */
+async function elsewhere(uri: string, next: ExecuteCommandSignature): Promise<vscode.QuickPickItem[]> {
+    const answer = (await next("ranksafe.setTarget", [uri])) as { targets?: unknown } | null;
+    const names = Array.isArray(answer?.targets) ? answer.targets.map(String) : [];
+    return [
+        ...names.filter((name) => name.startsWith("ssh:")).map((label) => ({ label, description: t("another machine, over ssh") })),
+        ...names.filter((name) => name.startsWith("slurm:")).map((label) => ({ label, description: t("a Slurm cluster") })),
+    ];
 }
 
 async function askSimulated(): Promise<string | undefined> {
@@ -194,6 +221,45 @@ async function askRule(): Promise<Arguments> {
         validateInput: (text) => (RULE_CODE.test(text.trim().toUpperCase()) ? undefined : t("A rule's code looks like RS201.")),
     });
     return code === undefined ? undefined : [code.trim().toUpperCase()];
+}
+
+/** A log: the one in the active editor if it is a file and no Python, else one that the user chooses. */
+async function askLog(): Promise<Arguments> {
+    const active = vscode.window.activeTextEditor?.document;
+    if (active && active.uri.scheme === "file" && active.languageId !== "python") {
+        const [current, other] = [t("This file: {0}", active.uri.path.split("/").pop() ?? ""), t("Choose a file…")];
+        const answer = await vscode.window.showQuickPick([current, other], { title: t("Log to explain") });
+        if (answer !== other) {
+            return answer === current ? [active.uri.toString()] : undefined;
+        }
+    }
+    const files = await vscode.window.showOpenDialog({ title: t("Log to explain"), openLabel: t("Explain") });
+    return files?.[0] ? [files[0].toString()] : undefined;
+}
+
+/** Engines whose launch the server can put into words; the keys are the server's. */
+const LAUNCH_FORMS = { skypilot: "SkyPilot", dstack: "dstack", ray: "Ray Jobs", kubernetes: "Kubernetes (Kubeflow TrainJob)", sagemaker: "SageMaker" } as const;
+
+async function askLaunchForm(uri: string): Promise<Arguments> {
+    const items = Object.entries(LAUNCH_FORMS).map(([form, label]) => ({ form, label }));
+    const chosen = await vscode.window.showQuickPick(items, { title: t("Launch command for") });
+    if (!chosen) {
+        return undefined;
+    }
+    const typed = await vscode.window.showInputBox({
+        title: t("Number of nodes"),
+        value: "1",
+        validateInput: (text) => (/^[1-9]\d*$/.test(text.trim()) ? undefined : t("A whole number from 1 on.")),
+    });
+    return typed === undefined ? undefined : [uri, chosen.form, { nodes: Number(typed), show: false }];
+}
+
+async function copyText(answer: unknown): Promise<void> {
+    const text = (answer as { text?: unknown } | null)?.text;
+    if (typeof text === "string") {
+        await vscode.env.clipboard.writeText(text);
+        vscode.window.setStatusBarMessage(t("ranksafe: launch command copied"), 5_000);
+    }
 }
 
 async function askConfigFile(uri: string): Promise<Arguments> {

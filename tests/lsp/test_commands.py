@@ -80,6 +80,23 @@ async def test_a_target_is_a_name_never_a_command_line(
     assert "refused" in await editor.execute("ranksafe.run", uri, {"target": target or " "})
 
 
+async def test_the_targets_are_those_of_the_users_own_files(
+    start_editor: StartEditor, tmp_path: Path
+) -> None:
+    own = tmp_path / "own" / "ranksafe"
+    own.mkdir(parents=True)
+    (own / "hosts.toml").write_text("[gpu-box]\n")
+    (own / "clusters.toml").write_text("[big]\nnodes = 2\n[small]\n")
+    editor = await start_editor(environment={"XDG_CONFIG_HOME": str(own.parent)})
+    uri = editor.open("train.py", DEVICE_MAP)
+    (editor.folder / "clusters.toml").write_text("[evil]\n")
+    for name in ("ssh:elsewhere", "slurm:evil"):
+        answer = await editor.execute("ranksafe.run", uri, {"target": name})
+        assert f"no target named {name}" in answer["refused"]
+    answer = await editor.execute("ranksafe.setTarget", uri)
+    assert answer == {"targets": ["local", "ssh:gpu-box", "slurm:big", "slurm:small"]}
+
+
 async def test_choices_are_remembered_per_script_in_user_state(
     start_editor: StartEditor, tmp_path: Path
 ) -> None:
@@ -112,6 +129,9 @@ async def test_choices_are_remembered_per_script_in_user_state(
         ("ranksafe.prove", ["RS000"]),
         ("ranksafe.prove", ["RS001"]),
         ("ranksafe.openLog", []),
+        ("ranksafe.openReport", ["no-such-run"]),
+        ("ranksafe.annotateFromLog", []),
+        ("ranksafe.launchCommand", ["URI", "nowhere"]),
         ("ranksafe.cancelRun", []),
     ],
 )
@@ -144,5 +164,9 @@ async def test_every_command_is_registered(start_editor: StartEditor) -> None:
             "trustWorkspace",
             "openLog",
             "openRule",
+            "openReport",
+            "showRuns",
+            "annotateFromLog",
+            "launchCommand",
         )
     )

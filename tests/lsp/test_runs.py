@@ -77,7 +77,7 @@ async def test_a_failure_is_drawn_on_its_line_until_it_is_mended(
     # One UTF-16 unit more than characters: the emoji.
     assert failure.range.end == types.Position(RAISING_LINE, len(line) + 1)
     assert "ValueError: 坏批次 🤗（在 rank 1 上）" in failure.message
-    assert "该 rank" in failure.message
+    assert "单 GPU 也会出现" in failure.message
     chain = [one.location.range.start.line for one in failure.related_information or ()]
     assert chain[0] == CALLING_LINE
     await _ended(editor)
@@ -85,7 +85,7 @@ async def test_a_failure_is_drawn_on_its_line_until_it_is_mended(
 
     lenses = [lens.command.command for lens in await editor.lenses(uri) if lens.command]
     assert sorted(lenses[:3]) == ["ranksafe.rehearse", "ranksafe.run", "ranksafe.smokeRun"]
-    assert lenses[3:] == ["ranksafe.openLog"]
+    assert lenses[3:] == ["ranksafe.openReport", "ranksafe.openLog"]
     opened = await editor.execute("ranksafe.openLog")
     assert "ValueError" in Path(opened["log"]).read_text(encoding="utf-8")
     assert editor.client.shown_documents[-1].uri == Path(opened["log"]).as_uri()
@@ -206,6 +206,46 @@ async def test_a_missing_interpreter_is_said(start_editor: StartEditor, tmp_path
     answer = await editor.execute("ranksafe.smokeRun", uri)
     assert "no-python" in answer["refused"]
     assert editor.messages == [answer["refused"]]
+
+
+HANGING = """\
+import torch
+import torch.distributed as dist
+
+
+def main():
+    dist.init_process_group("gloo")
+    if dist.get_rank() == 0:
+        dist.all_reduce(torch.ones(1))
+    else:
+        dist.barrier()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+async def test_a_hang_is_ended_and_drawn_on_the_line_of_each_rank(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor(options={"python": TORCH_PYTHON})
+    uri = editor.open("train.py", HANGING)
+    await editor.version_shown(uri, 1)
+    await _run(editor, uri)
+    await _ended(editor)
+    failures = await editor.until(lambda: _failures(editor, uri))
+    lines = HANGING.splitlines()
+    assert sorted(lines[one.range.start.line].strip() for one in failures) == [
+        "dist.all_reduce(torch.ones(1))",
+        "dist.barrier()",
+    ]
+    assert all("they took different branches at line 7" in one.message for one in failures)
+    assert {one.code for one in failures} == {"RS401"}
+    (reports,) = editor.client.progress_reports.values()
+    told = [str(getattr(one, "message", "")) for one in reports]
+    assert any("rank 0: waits in all_reduce (train.py:8) since" in one for one in told)
+    assert any(one.startswith("the ranks hang") for one in told)
 
 
 async def _run(editor: Editor, uri: str) -> None:

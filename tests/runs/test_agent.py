@@ -18,6 +18,65 @@ from ranksafe.runs.explain.evidence import RankEvidence, load_evidence
 
 from .conftest import SCRIPTS
 
+_SAME_PLACE = """
+import threading
+
+class Ended(Exception):
+    pass
+
+places = []
+
+def fail():
+    error = Ended("thread")
+    places.append(id(error))
+    raise error
+
+thread = threading.Thread(target=fail)
+thread.start()
+thread.join()
+kept = []
+for _ in range(100_000):
+    error = Ended("main")
+    if id(error) == places[0]:
+        raise error
+    kept.append(error)
+print("no place was used again")
+"""
+_INTERRUPTED = """
+import os, signal
+
+def interrupt(*_):
+    raise RuntimeError("interrupted")
+
+class Note:
+    asked = False
+
+    def __str__(self):
+        if not Note.asked:
+            Note.asked = True
+            os.kill(os.getpid(), signal.SIGUSR1)
+        return "note"
+
+signal.signal(signal.SIGUSR1, interrupt)
+error = ValueError("mine")
+error.__notes__ = [Note()]
+raise error
+"""
+_INTERRUPTED_LINE = """
+import sys
+from ranksafe_agent.journal import Journal
+
+class Value:
+    asked = False
+
+    def __repr__(self):
+        if not Value.asked:
+            Value.asked = True
+            raise RuntimeError("interrupted")
+        return "value"
+
+Journal(sys.argv[1], 9).write("told", value=Value())
+"""
 AGENT_FILES = sorted(INJECT_DIRECTORY.rglob("*.py"))
 
 
@@ -186,6 +245,33 @@ def test_a_threads_exception_is_kept_apart(tmp_path: Path) -> None:
     assert [(error.type, error.where) for error in rank.thread_errors] == [
         ("ZeroDivisionError", "loader")
     ]
+
+
+def test_an_exception_in_the_place_of_a_threads_freed_one_is_not_overlooked(tmp_path: Path) -> None:
+    script = _script(tmp_path, _SAME_PLACE)
+    finished = _start(script, tmp_path)
+    assert "no place was used again" not in finished.stdout
+    rank = _rank(tmp_path)
+    assert rank.raised is not None
+    assert rank.raised.text == "Ended: main"
+    assert [error.text for error in rank.thread_errors] == ["Ended: thread"]
+
+
+def test_a_signal_handler_that_raises_while_an_exception_is_written_down_hides_nothing(
+    tmp_path: Path,
+) -> None:
+    finished = _start(_script(tmp_path, _INTERRUPTED), tmp_path)
+    assert finished.returncode == 1
+    rank = _rank(tmp_path)
+    assert rank.raised is not None
+    assert rank.raised.text == "ValueError: mine\nnote"
+
+
+def test_an_interrupted_line_of_the_journal_is_written_again(tmp_path: Path) -> None:
+    finished = _start(_script(tmp_path, _INTERRUPTED_LINE), tmp_path, str(tmp_path))
+    assert finished.returncode == 0, finished.stderr
+    (line,) = (tmp_path / "rank9.jsonl").read_text(encoding="utf-8").splitlines()
+    assert json.loads(line)["value"] == "value"
 
 
 def test_a_fatal_signal_leaves_a_stack(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def _read(name: str) -> str:
         ("killed.log", 1, "killed", "killed by SIGKILL", None),
         (
             "two_workers_without_prefix.log",
-            0,
+            None,
             "exception",
             "KeyError: 'label' [DataLoader worker process 0]",
             ("plain.py", 10),
@@ -39,16 +39,42 @@ def _read(name: str) -> str:
             "ValueError: replica one is unhappy [process 1]",
             ("spawned.py", 7),
         ),
+        (
+            "rich_box.log",
+            0,
+            "exception",
+            "RuntimeError: cannot prepare the samples of this rank (caused by KeyError: 'label')",
+            ("train.py", 9),
+        ),
+        (
+            "rich_box_narrow_colored_locals.log",
+            0,
+            "exception",
+            "RuntimeError: cannot prepare the samples of this rank (caused by KeyError: 'label')",
+            ("train.py", 9),
+        ),
     ],
 )
 def test_the_root_cause_of_a_saved_log(
-    name: str, rank: int, kind: str, message: str, place: tuple[str, int] | None
+    name: str, rank: int | None, kind: str, message: str, place: tuple[str, int] | None
 ) -> None:
     first = diagnose(_read(name))[0]
     assert (first.rank, first.kind, first.message) == (rank, kind, message)
     found = (Path(first.filename).name, first.line) if first.filename else None
     assert found == place
     assert first.root_cause
+
+
+def test_what_every_rank_met_singles_out_no_rank() -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/home/user/train.py", line 5, in <module>',
+        "    one()",
+        "IndexError: too far",
+    ]
+    text = "\n".join(f"[rank{rank}]: {line}" for rank in (0, 1) for line in lines)
+    (failure,) = diagnose(text)
+    assert (failure.rank, failure.line) == (None, 5)
 
 
 def test_lost_peers_follow_the_cause() -> None:
@@ -128,3 +154,262 @@ def test_a_log_without_a_failure_has_none(text: str) -> None:
 def test_only_the_launchers_summary_is_said_to_be_that() -> None:
     text = "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
     assert [failure.kind for failure in diagnose(text)] == ["launcher"]
+
+
+def test_the_rank_that_reports_no_timeout_is_the_one_that_was_missing() -> None:
+    lines = [
+        f"[rank{rank}]:[E816 01:45:40.1 ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective operation "
+        f"timeout: WorkNCCL(SeqNum=80, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600026 milliseconds before timing out."
+        for rank in (0, 2)
+    ]
+    summary = "\n".join(
+        f"  rank      : {rank} (local_rank: {rank})\n  exitcode  : {code} (pid: {100 + rank})"
+        for rank, code in ((0, -6), (1, -15), (2, -6))
+    )
+    failure = diagnose("\n".join([*lines, "Failures: ChildFailedError", summary]))[0]
+    assert (failure.kind, failure.rank) == ("collective-timeout", 1)
+    assert "Rank 1 reported no timeout" in failure.explanation.en
+
+
+def test_ranks_that_time_out_at_different_lines_are_compared() -> None:
+    text = "\n".join(
+        f"[rank{rank}]: {line}"
+        for rank, number in ((0, 15), (1, 43))
+        for line in (
+            "Traceback (most recent call last):",
+            f'  File "/home/user/train.py", line {number}, in <module>',
+            "    step()",
+            "RuntimeError: Timed out waiting 8000ms for recv operation to complete",
+        )
+    )
+    failure = diagnose(text)[0]
+    assert "rank 0: train.py:15, rank 1: train.py:43" in failure.explanation.en
+    assert "rank 0: train.py:15, rank 1: train.py:43" in failure.explanation.zh_cn
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "slurmstepd-gpu20: error: Detected 1 oom-kill event(s) in StepId=94.0. Some of your processes may have been",
+        "srun: error: gpu001: task 1: Out Of Memory",
+        "[9.1] Memory cgroup out of memory: Killed process 27274 (python) total-vm:9kB, anon-rss:65536kB, x",
+        "  reason: OOMKilled",
+    ],
+)
+def test_a_kill_is_out_of_memory_where_somebody_says_so(line: str) -> None:
+    launcher = (
+        "E1120 api.py:1002] failed (exitcode: -9) local_rank: 1 (pid: 27274) of binary: python"
+    )
+    assert diagnose(launcher)[0].kind == "killed"
+    failure = diagnose(f"{launcher}\n{line}")[0]
+    assert (failure.kind, failure.rank) == ("host-out-of-memory", 1)
+    assert "not of the GPU" in failure.explanation.en
+
+
+def test_other_processes_on_a_gpu_are_named_as_ranks_of_this_run() -> None:
+    text = (
+        "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 572.00 MiB. GPU 0 has a total capacity of "
+        "39.49 GiB of which 321.31 MiB is free. Process 102 has 414.00 MiB memory in use. Including non-PyTorch memory, "
+        "this process has 37.46 GiB memory in use.\n"
+        "  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 101)\n"
+        "  rank      : 1 (local_rank: 1)\n  exitcode  : -15 (pid: 102)\n"
+    )
+    explanation = diagnose(text)[0].explanation
+    assert "102 (414.00 MiB), are this run's own ranks 1" in explanation.en
+    assert "set_device" in explanation.zh_cn
+
+
+def test_a_kernels_check_is_named_and_its_repeats_are_counted() -> None:
+    check = (
+        "../aten/src/ATen/native/cuda/Loss.cu:250: nll_loss: block: [0,0,0], thread: [{},0,0] Assertion "
+        "`t >= 0 && t < n_classes` failed."
+    )
+    error = [
+        "[rank0]: Traceback (most recent call last):",
+        '[rank0]:   File "/home/user/train.py", line 5, in <module>',
+        "[rank0]:     loss.item()",
+        "[rank0]: RuntimeError: CUDA error: device-side assert triggered",
+    ]
+    text = "\n".join([*(check.format(thread) for thread in range(2000)), *error])
+    failure = diagnose(text)[0]
+    assert (failure.kind, failure.line) == ("cuda-assert", 5)
+    assert "label" in failure.explanation.en
+    assert "2000 times" in failure.explanation.en
+    assert "2000 次" in failure.explanation.zh_cn
+
+
+@pytest.mark.parametrize(
+    "record", ["ERROR:root:bad record, skipped", "2026-11-20 21:14:20,003 | ERROR | data: bad"]
+)
+def test_what_a_script_logged_and_survived_is_no_failure(record: str) -> None:
+    trace = [
+        "Traceback (most recent call last):",
+        '  File "/home/user/data.py", line 5, in read',
+        "    json.loads(line)",
+        "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)",
+    ]
+    log = "\n".join([record, *trace, "saved the model"])
+    assert diagnose(log) == []
+    launcher = "E1120 api.py:1002] failed (exitcode: 1) local_rank: 0 (pid: 7) of binary: python"
+    assert diagnose(f"{log}\n{launcher}")[0].line == 5
+
+
+def test_another_processs_line_in_a_traceback_does_not_end_it() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/home/user/train.py", line 5, in <module>\n'
+        'rank 0 step 3 loss -5.2\n    one()\n  File "/home/user/train.py", line 2, in one\n    two()\nIndexError: too far\n'
+    )
+    (failure,) = diagnose(text)
+    assert [frame.line for frame in failure.frames] == [5, 2]
+
+
+def test_an_unknown_end_shows_the_raw_tail() -> None:
+    text = (
+        "step 1\nwhat the rank said last\n"
+        "E1120 api.py:1002] failed (exitcode: 85) local_rank: 1 (pid: 7) of binary: python\n"
+    )
+    (failure,) = diagnose(text)
+    assert (failure.kind, failure.rank) == ("exit-status", 1)
+    assert failure.excerpt == ("step 1", "what the rank said last")
+
+
+def test_an_ordinary_error_is_said_to_be_one() -> None:
+    def told(source: str, error: str) -> str:
+        text = (
+            'Traceback (most recent call last):\n  File "/home/user/data.py", line 5, in load\n'
+            f"    {source}\n{error}\n"
+        )
+        return diagnose(text)[0].explanation.en
+
+    assert "ordinary KeyError" in told('return row["label"]', "KeyError: 'label'")
+    assert "ordinary" not in told("return parts[rank]", "IndexError: list index out of range")
+    assert "ordinary" not in told("check(n)", "ValueError: batch size 5 does not divide over 2")
+
+
+def test_several_machines_each_with_a_root_cause_blame_the_earliest() -> None:
+    def block(time: str, rank: int, code: int) -> str:
+        return (
+            "Root Cause (first observed failure):\n[0]:\n"
+            f"  time      : 2026-11-20_21:18:{time}\n  host      : node{rank}\n"
+            f"  rank      : {rank} (local_rank: 0)\n  exitcode  : {code} (pid: {rank + 100})\n"
+        )
+
+    failures = diagnose(block("43", 0, 1) + "\n" + block("41", 8, 3))
+    assert failures[0].rank == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "rank"),
+    [
+        ("bash: torchrun: command not found", "missing-launcher", None),
+        (
+            "/var/spool/slurmd/job9/slurm_script: line 4: accelerate: command not found",
+            "missing-launcher",
+            None,
+        ),
+        (
+            "python: can't open file '/home/user/trian.py': [Errno 2] No such file or directory",
+            "user-error",
+            None,
+        ),
+        ("train.sh: line 7: 12345 Killed                  python train.py", "killed", None),
+        ("srun: error: n1: task 1: Exited with exit code 137", "killed", None),
+        ("Reason: OOMKilled\nExit Code:    137", "host-out-of-memory", None),
+        (
+            "[rank: 2] Child process with PID 123 terminated with code 1. Forcefully terminating",
+            "exit-status",
+            2,
+        ),
+        ("['python', 'run.py', '--local_rank=1'] exits with return code = 1", "launcher", None),
+        (
+            "torch.distributed.elastic.multiprocessing.api.SignalException: Process 46 got signal: 2",
+            "terminated",
+            None,
+        ),
+    ],
+)
+def test_what_ends_a_run_without_an_exception(text: str, kind: str, rank: int | None) -> None:
+    failure = diagnose(f"step 1\n{text}\n")[0]
+    assert (failure.kind, failure.rank) == (kind, rank)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "thrown while requesting HEAD https://huggingface.co: Max retries exceeded with url\nRetrying in 1s [Retry 1/5].",
+        "wandb: WARNING error rate of uploads is high",
+        "host:1:1 [0] NCCL INFO NET/IB : No device found.",
+        "W1120 11:00:00.0 1 run.py:79] Setting OMP_NUM_THREADS environment variable for each process to be 1",
+        "FutureWarning: `clean_up_tokenization_spaces` was not set; an exception will be raised later",
+        "Exception ignored in: <function A.__del__ at 0x7f>\nTraceback (most recent call last):\n"
+        '  File "/home/user/a.py", line 3, in __del__\n    self.x\nAttributeError: no x',
+    ],
+)
+def test_a_run_that_went_on_has_no_failure(text: str) -> None:
+    steps = "\n".join(f"step {step} loss 0.1" for step in range(9))
+    assert diagnose(f"{steps}\n{text}\n{steps}\n") == []
+
+
+def test_a_file_that_only_a_later_rank_misses_is_not_called_ordinary() -> None:
+    def told(rank: int) -> str:
+        lines = [
+            "Traceback (most recent call last):",
+            '  File "/home/user/train.py", line 5, in <module>',
+            "    open(name)",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'vocab.json'",
+        ]
+        return diagnose("\n".join(f"[rank{rank}]: {line}" for line in lines))[0].explanation.en
+
+    assert "nothing to do with several GPUs" in told(0)
+    assert "nothing to do with several GPUs" not in told(1)
+
+
+@pytest.mark.parametrize(
+    ("library", "error", "ordinary"),
+    [
+        ("transformers/trainer.py", "ValueError: too many rows", True),
+        ("torch/distributed/fsdp/x.py", "ValueError: too many rows", False),
+        ("transformers/trainer.py", "ValueError: not for a world size of 2", False),
+    ],
+)
+def test_what_every_rank_met_is_ordinary_only_where_ranks_have_no_part(
+    library: str, error: str, ordinary: bool
+) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/home/user/train.py", line 5, in <module>',
+        "    go()",
+        f'  File "/opt/env/lib/python3.11/site-packages/{library}", line 9, in go',
+        "    stop()",
+        error,
+    ]
+    text = "\n".join(f"[rank{rank}]: {line}" for rank in (0, 1) for line in lines)
+    assert ("one GPU would show too" in diagnose(text)[0].explanation.en) == ordinary
+
+
+def test_a_log_that_was_cut_to_its_last_line_is_unknown_and_not_well() -> None:
+    (failure,) = diagnose("SomethingError: that nobody knows\n")
+    assert (failure.kind, failure.rank) == ("exception", None)
+    assert failure.excerpt == ("SomethingError: that nobody knows",)
+    assert diagnose("SomethingError: that nobody knows\nand the run goes on\n") == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rank", "line"),
+    [
+        ("thread_dies.log", "exception", 1, 38),
+        ("crash_with_stack.log", "fatal-signal", 1, 35),
+        ("wrong_arguments.log", "script-arguments", None, None),
+        ("left_without_a_word.log", "exit-status", 1, None),
+    ],
+)
+def test_the_cause_among_ranks_that_write_into_one_stream(
+    name: str, kind: str, rank: int | None, line: int | None
+) -> None:
+    first, *others = diagnose(_read(name))
+    assert (first.kind, first.rank, first.line) == (kind, rank, line)
+    assert {other.kind for other in others} <= {"peer-lost"}
+
+
+def test_a_run_that_logged_tracebacks_and_finished_has_no_failure() -> None:
+    assert diagnose(_read("logged_and_survived.log")) == []

@@ -156,3 +156,34 @@ def test_a_replicas_traceback_names_the_users_line_in_forward() -> None:
     )
     assert failure.message.endswith("[replica 1 on device 1]")
     assert "cuda:1" in failure.explanation.zh_cn
+
+
+def _of_a_worker(text: str, *more: str) -> Raised:
+    kind, _, message = text.partition(": ")
+    names = ["/home/user/train.py", "/venv/torch/utils/data/dataloader.py", *more]
+    return Raised(kind, message, tuple(Frame(name, 5, "next") for name in names))
+
+
+def test_a_connection_lost_to_a_worker_is_not_one_lost_to_a_rank() -> None:
+    sharer = "/python/multiprocessing/resource_sharer.py"
+    reset = "ConnectionResetError: [Errno 104] Connection reset by peer"
+    worker = _rank(1, raised=_of_a_worker(reset, sharer), at=2.0)
+    peer = _rank(0, raised=_raised(f"RuntimeError: {LOST}"), at=1.0)
+    failures = _failures(peer, worker)
+    assert [(each.rank, each.kind) for each in failures] == [(1, "worker-died"), (0, "peer-lost")]
+    assert failures[0].line == 5
+    elsewhere = _failures(peer, _rank(1, raised=_of_a_worker(reset), at=2.0))
+    assert "worker-died" not in [each.kind for each in elsewhere]
+
+
+def test_a_main_thread_that_starved_is_explained_by_its_threads_exception() -> None:
+    starved = _rank(1, raised=_raised("Empty: ", line=9), at=2.0)
+    starved.thread_errors = [_raised("KeyError: 'shard'", line=4)]
+    failures = _failures(starved)
+    assert (failures[0].message, failures[0].line) == ("KeyError: 'shard'", 4)
+    own = _rank(1, raised=_raised("ValueError: own", line=9), at=2.0)
+    own.thread_errors = [_raised("KeyError: 'shard'", line=4)]
+    assert _failures(own)[0].line == 9
+    library = _rank(1, raised=_raised("Empty: ", line=9), at=2.0)
+    library.thread_errors = [_raised("OSError: late", name="/venv/wandb/sender.py")]
+    assert _failures(library)[0].line == 9

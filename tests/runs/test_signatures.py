@@ -7,6 +7,7 @@ import re
 import pytest
 from ranksafe.runs.explain.signatures import SIGNATURES, match
 from ranksafe.runs.explain.signatures.signature import Signature
+from ranksafe.runs.log_text.excerpt import is_telling
 from ranksafe.runs.model import Frame
 
 _USER = "/home/user/train.py"
@@ -206,13 +207,122 @@ def test_what_is_not_known_stays_unknown(text: str) -> None:
     assert match(text) is None
 
 
+@pytest.mark.parametrize("text", [each[0] for each in (*_CASES, *_KINDS)])
+def test_a_known_message_is_looked_at_in_a_log(text: str) -> None:
+    assert any(is_telling(line) for line in text.splitlines())
+
+
 @pytest.mark.parametrize("entry", SIGNATURES, ids=lambda entry: entry.kind)
 def test_every_signature_is_complete(entry: Signature) -> None:
-    """No placeholder without a value, not even where an optional part of the pattern is missing."""
-    optional = set(entry.pattern.groupindex) - set(entry.defaults)
-    filled = entry.explanation.filled(**dict.fromkeys(optional, "VALUE"), **entry.defaults)
-    assert filled.en.endswith((".", "!"))
-    assert filled.zh_cn.endswith(("。", "！"))
-    assert re.search("[\u4e00-\u9fff]", filled.zh_cn)
-    assert "{" not in re.sub(r'\{"[^}]*\}', "", filled.en)
+    """No placeholder without a value, whichever optional parts of the pattern take part."""
+    groups = entry.pattern.groupindex
+    optional = {name for name in groups if f"[[{{{name}}}" in entry.explanation.en}
+    optional |= set(re.findall(r"\{(\w+)\}", " ".join(_OPTIONAL.findall(entry.explanation.en))))
+    for present in (set(groups), set(groups) - optional):
+        filled = entry.explained(dict.fromkeys(present, "VALUE"))
+        assert filled.en.endswith((".", "!"))
+        assert filled.zh_cn.endswith(("。", "！"))
+        assert re.search("[\u4e00-\u9fff]", filled.zh_cn)
+        assert "{" not in re.sub(r'\{"[^}]*\}', "", filled.en)
+        assert "[[" not in filled.en + filled.zh_cn
+        assert "  " not in filled.en
+    assert _OPTIONAL.findall(entry.explanation.en) == [] or "[[" in entry.explanation.zh_cn
     assert entry.code is None or re.fullmatch(r"RS\d{3}", entry.code)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "facts"),
+    [
+        (
+            "NCCL WARN Mismatched NCCL version detected : rank 1 version 22705 rank 0 version 22703",
+            "nccl-version-skew",
+            ["22705", "22703"],
+        ),
+        (
+            "misc/shmutils.cc:132 NCCL WARN Error while creating shared memory segment /dev/shm/nccl-WU88OE "
+            "(size 9637888), error: No space left on device (28)",
+            "nccl-shared-memory",
+            ["/dev/shm/nccl-WU88OE", "9637888"],
+        ),
+        (
+            "[3] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device",
+            "nccl-shared-memory",
+            ["--shm-size"],
+        ),
+        ("Bootstrap : no socket interface found", "nccl-no-interface", ["NCCL_SOCKET_IFNAME"]),
+        (
+            "misc/ibvwrap.cc:187 NCCL WARN Call to ibv_modify_qp failed with error Network is unreachable",
+            "nccl-infiniband",
+            ["ibv_modify_qp", "Network is unreachable", "NCCL_IB_DISABLE=1"],
+        ),
+        (
+            "NCCL WARN NET/IB : Got completion from peer 10.0.0.2<55921> with status=12 opcode=1 len=0 vendor err 129",
+            "nccl-infiniband",
+            ["10.0.0.2<55921>"],
+        ),
+        (
+            "[12345.6] Memory cgroup out of memory: Killed process 4711 (python) total-vm:9kB, anon-rss:65536kB, x",
+            "host-out-of-memory",
+            ["4711", "65536"],
+        ),
+        (
+            "RuntimeError: DataLoader worker (pid(s) 12, 13) exited unexpectedly",
+            "worker-died",
+            ["12, 13", "num_workers=0"],
+        ),
+        (
+            "wandb: ERROR Error while calling W&B API: permission denied (<Response [401]>)",
+            "missing-credentials",
+            ["wandb login --relogin"],
+        ),
+        (
+            "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/api/whoami-v2",
+            "missing-credentials",
+            ["https://huggingface.co/api/whoami-v2", "HF_TOKEN"],
+        ),
+        (
+            "botocore.exceptions.ClientError: An error occurred (ExpiredToken) when calling the PutObject operation: x",
+            "missing-credentials",
+            ["ExpiredToken"],
+        ),
+        (
+            "../aten/src/ATen/native/cuda/Loss.cu:250: nll_loss: block: [0,0,0], thread: [5,0,0] Assertion "
+            "`t >= 0 && t < n_classes` failed.",
+            "cuda-assert",
+            ["CUDA_LAUNCH_BLOCKING=1"],
+        ),
+        (
+            "ImportError: tokenizers>=0.21,<0.22 is required for a normal functioning of this module, but found "
+            "tokenizers==0.20.3.",
+            "version-requirement",
+            ["tokenizers>=0.21", "tokenizers==0.20.3"],
+        ),
+    ],
+)
+def test_a_known_message_is_explained_with_its_facts(
+    text: str, kind: str, facts: list[str]
+) -> None:
+    known = match(text, printed=True)
+    assert known is not None
+    assert known[0].kind == kind
+    for fact in facts:
+        assert fact in known[1].en
+        assert fact in known[1].zh_cn
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "FileExistsError: it is fine, going on",
+        "loss 0.3, 2 broken pipes replaced",
+        "write a README about connection timeouts",
+        "val error: 0.25",
+        "Permission denied, trying the next mirror",
+        "downloading with at most 5 retries",
+    ],
+)
+def test_common_words_in_a_log_are_no_failure(text: str) -> None:
+    assert match(text, printed=True) is None
+
+
+_OPTIONAL = re.compile(r"\[\[(.*?)\]\]")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from .far_host import far, ssh_host  # noqa: F401 - fixtures
+from .slurm_cluster import SlurmCluster, missing_program, running_cluster
 
 
 @pytest.fixture(scope="session")
@@ -14,3 +18,13 @@ def torch_python() -> Path:
     if not chosen:
         pytest.skip("needs torch: RANKSAFE_TEST_TORCH_PYTHON=$(python tools/environments.py torch)")
     return Path(chosen)
+
+
+@pytest.fixture(scope="session")
+def slurm_cluster() -> Iterator[SlurmCluster]:
+    """A Slurm cluster of two nodes on this machine."""
+    missing = missing_program()
+    if missing is not None:
+        pytest.skip(f"needs {missing}: apt-get install slurm-wlm munge")
+    with running_cluster() as cluster:
+        yield cluster

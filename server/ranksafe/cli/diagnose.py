@@ -1,23 +1,37 @@
-"""``ranksafe diagnose train.log``: explain a log by its text alone; ``-`` reads standard input."""
+"""``ranksafe diagnose train.log``: explain a log by its text alone; ``-`` follows standard input."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import queue
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from ranksafe.cli.render_failure import render_failure
-from ranksafe.cli.terminal import fail, style_for
+from ranksafe.cli.terminal import Style, fail, style_for
 from ranksafe.localization import Language, Translated
-from ranksafe.runs.diagnose import diagnose
+from ranksafe.runs.follow_log import FollowedLog, same_failure
+from ranksafe.runs.model import Failure
 from ranksafe.runs.serialize import failure_json
 
-_LOG_HELP = Translated("the log; - for standard input", "日志文件；- 表示标准输入")
+_PIECE = 1 << 20
+_IDLE_SECONDS = 0.25
+_TAIL_LINES = 5
+
+_LOG_HELP = Translated(
+    "the log; - for standard input, which is explained while it comes",
+    "日志文件；- 表示标准输入，边读边解释",
+)
 _FORMAT_HELP = Translated("how to print the result", "结果的输出格式")
 _COLOR_HELP = Translated("when to use colours", "何时使用颜色")
 _UNREADABLE = Translated("{path} cannot be read: {reason}", "无法读取 {path}：{reason}")
 _NOTHING = Translated("No failure was recognised in this log.", "在此日志中没有识别出故障。")
+_ENDS_WITH = Translated("It ends with:", "日志结尾：")
+_AT_THE_END = Translated("At the end of the log:", "日志结束时：")
 
 
 def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
@@ -39,25 +53,78 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
 
 def execute(arguments: argparse.Namespace, language: Language) -> int:
     """Explain the log; 0 no failure in it, 1 a failure, 2 it cannot be read."""
+    log = FollowedLog(language)
+    style = style_for(arguments.color, sys.stdout)
     try:
-        text = _read(arguments.log)
+        if arguments.log == "-":
+            live = arguments.output_format == "text"
+            _follow(log, language, style if live else None)
+        else:
+            with Path(arguments.log).open("rb") as file:
+                while data := file.read(_PIECE):
+                    log.feed(data)
     except OSError as error:
         message = _UNREADABLE.filled(path=arguments.log, reason=error.strerror)
         return fail(message.in_language(language), 2)
-    failures = diagnose(text, language)
+    failures = log.finish()
     if arguments.output_format == "json":
         found = [failure_json(failure, language) for failure in failures]
         print(json.dumps(found, ensure_ascii=False, indent=2))
-        return 1 if failures else 0
-    style = style_for(arguments.color, sys.stdout)
-    for failure in failures:
-        print(render_failure(failure, language, style) + "\n")
-    if not failures:
-        print(_NOTHING.in_language(language))
+    else:
+        _print(failures, log, language, style)
     return 1 if failures else 0
 
 
-def _read(name: str) -> str:
-    if name == "-":
-        return sys.stdin.buffer.read().decode("utf-8", "replace")
-    return Path(name).read_text(encoding="utf-8", errors="replace")
+def _follow(log: FollowedLog, language: Language, style: Style | None) -> None:
+    """Read standard input to its end or until Ctrl+C; with a style, print the failure once it is certain."""
+    try:
+        for data in _as_it_comes(sys.stdin.buffer):
+            log.feed(data)
+            if style is not None and (failure := log.certain()):
+                print(render_failure(failure, language, style) + "\n", flush=True)
+    except KeyboardInterrupt:
+        pass
+
+
+def _as_it_comes(file: BinaryIO) -> Iterator[bytes]:
+    """The bytes as soon as they are there; nothing for a while is an empty piece."""
+    pieces: queue.Queue[bytes | OSError | None] = queue.Queue(maxsize=8)
+
+    def read() -> None:
+        read_some = getattr(file, "read1", file.read)
+        try:
+            while data := read_some(_PIECE):
+                pieces.put(data)
+            pieces.put(None)
+        except OSError as error:
+            pieces.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        try:
+            piece = pieces.get(timeout=_IDLE_SECONDS)
+        except queue.Empty:
+            yield b""
+            continue
+        if piece is None:
+            return
+        if isinstance(piece, OSError):
+            raise piece
+        yield piece
+
+
+def _print(failures: list[Failure], log: FollowedLog, language: Language, style: Style) -> None:
+    if not failures:
+        print(_NOTHING.in_language(language))
+        last = log.last_lines(_TAIL_LINES)
+        if last:
+            print(_ENDS_WITH.in_language(language))
+            print("\n".join(f"  {style.paint('dim', line)}" for line in last))
+        return
+    if log.announced is not None:
+        if same_failure(log.announced, failures[0]):
+            failures = failures[1:]
+        else:
+            print(_AT_THE_END.in_language(language))
+    for failure in failures:
+        print(render_failure(failure, language, style) + "\n")

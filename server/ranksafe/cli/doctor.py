@@ -14,8 +14,8 @@ from ranksafe.runs.targets import target_named
 from ranksafe.runs.targets.protocol import Listener
 
 _TARGET_HELP = Translated(
-    "target to look at, local or simulated:N (default: local)",
-    "要检查的目标，local 或 simulated:N（默认：local）",
+    "target to look at: local, simulated:N, ssh:HOST or slurm:NAME (default: local)",
+    "要检查的目标：local、simulated:N、ssh:HOST 或 slurm:NAME（默认：local）",
 )
 _PYTHON_HELP = Translated(
     "the Python that has torch (default: the active or .venv one)",

@@ -53,6 +53,9 @@ COMMANDS: Final[dict[str, _Entry]] = {
             "run a script on GPUs and explain its failure", "在 GPU 上运行脚本并解释失败原因"
         ),
     ),
+    "attach": _Entry(
+        "attach", Translated("come back to a run on another host", "重新查看其他主机上的运行")
+    ),
     "rehearse": _Entry(
         "rehearse",
         Translated("run a script as if this machine had N GPUs", "假设本机有 N 个 GPU 来运行脚本"),
@@ -60,7 +63,19 @@ COMMANDS: Final[dict[str, _Entry]] = {
     "prove": _Entry(
         "prove", Translated("run a rule's failing program", "运行一条规则的失败示例程序")
     ),
+    "stacks": _Entry(
+        "stacks",
+        Translated("show where every rank of a run is now", "显示运行中每个 rank 的当前位置"),
+    ),
     "diagnose": _Entry("diagnose", Translated("explain a saved log", "解释已保存的日志")),
+    "runs": _Entry("runs", Translated("list the runs of this project", "列出此项目的运行")),
+    "report": _Entry(
+        "report",
+        Translated("write a run's report as one HTML file", "将一次运行的报告写成一个 HTML 文件"),
+    ),
+    "compare": _Entry(
+        "compare", Translated("show what changed between two runs", "显示两次运行之间的变化")
+    ),
     "doctor": _Entry(
         "doctor", Translated("show what runs on this machine need", "检查本机运行所需的条件")
     ),

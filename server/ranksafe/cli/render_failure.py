@@ -18,6 +18,7 @@ _OTHER = Translated("follows", "连带")
 _LIMIT = Translated("simulation limit", "模拟的限制")
 _RANK = Translated("rank {rank}", "rank {rank}")
 _CALLED_FROM = Translated("called from", "调用自")
+_LOG_ENDS = Translated("the log ends with", "日志结尾")
 _MEANING = Translated("meaning", "含义")
 _RULE = Translated("rule", "规则")
 
@@ -59,6 +60,9 @@ def _lines(
     if failure.code:
         rule = style.paint("green", _RULE.in_language(language))
         yield f"  {rule}: {failure.code} (ranksafe explain {failure.code})"
+    if failure.excerpt:
+        yield f"  {style.paint('dim', _LOG_ENDS.in_language(language))}:"
+        yield from (f"    {line}" for line in failure.excerpt)
     callers = _callers(failure)
     if callers:
         yield f"  {style.paint('dim', _CALLED_FROM.in_language(language))}:"

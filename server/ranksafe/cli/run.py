@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from ranksafe.cli.run_options import (
     add_common_arguments,
@@ -14,13 +15,21 @@ from ranksafe.cli.running import carry_out
 from ranksafe.localization import Language, Translated
 
 _HELP = {
+    "lost": Translated(
+        "for ssh:HOST: end the run when the connection is lost (default: it goes on, see `attach`)",
+        "用于 ssh:HOST：连接断开时结束运行（默认：继续运行，见 `attach`）",
+    ),
     "target": Translated(
-        "where to run: local or simulated:N (default: local)",
-        "运行目标：local 或 simulated:N（默认：local）",
+        "where to run: local, simulated:N, ssh:HOST or slurm:NAME (default: local)",
+        "运行目标：local、simulated:N、ssh:HOST 或 slurm:NAME（默认：local）",
     ),
     "gpus": Translated("number of ranks (default: all free GPUs)", "rank 数（默认：所有空闲 GPU）"),
     "cpu": Translated("use gloo ranks on the CPU", "使用 CPU 上的 gloo rank"),
     "steps": Translated("stop after N optimizer steps", "在 N 个优化器步之后停止"),
+    "hang": Translated(
+        "what to do when ranks wait for each other in vain (default: stop)",
+        "当各 rank 徒劳地互相等待时如何处理（默认：stop，停止运行）",
+    ),
     "rehearsal": Translated("for the target simulated:N", "用于目标 simulated:N"),
 }
 
@@ -36,6 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     parser.add_argument("--gpus", type=positive, metavar="N", help=text("gpus"))
     parser.add_argument("--cpu-ranks", action="store_true", help=text("cpu"))
     parser.add_argument("--steps", type=positive, metavar="N", help=text("steps"))
+    parser.add_argument("--on-hang", choices=["stop", "report"], default="stop", help=text("hang"))
+    parser.add_argument("--stop-when-lost", action="store_true", help=text("lost"))
     add_rehearsal_arguments(parser, language, title=text("rehearsal"))
 
 
@@ -48,4 +59,5 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         gpus=arguments.gpus,
         cpu_ranks=arguments.cpu_ranks,
     )
+    request = replace(request, on_hang=arguments.on_hang, stop_when_lost=arguments.stop_when_lost)
     return carry_out(request, arguments, language)

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ranksafe.cli.live_lines import LiveLines
 from ranksafe.cli.output import run_as_github
 from ranksafe.cli.render_failure import render_failure, render_limit
 from ranksafe.cli.terminal import Style, fail, note, style_for
@@ -17,7 +18,7 @@ from ranksafe.runs.errors import RunCancelled, RunNotPossible
 from ranksafe.runs.log import mark
 from ranksafe.runs.model import Outcome, RunEvent, RunRequest, RunResult
 from ranksafe.runs.serialize import SCHEMA, to_json
-from ranksafe.runs.start import Run, start_run
+from ranksafe.runs.start import OnEvent, Run, start_run
 
 _STATUS = {
     Outcome.SUCCEEDED: 0,
@@ -50,24 +51,30 @@ _GO_ON = Translated("{question} Go on? [y/N] ", "{question}继续吗？[y/N] ")
 _YES = frozenset({"y", "yes", "是"})
 
 
-def carry_out(request: RunRequest, arguments: argparse.Namespace, language: Language) -> int:
-    """Start ``request``, show it until it ends, print the result; returns the exit status.
+def carry_out(
+    wanted: RunRequest | Callable[[OnEvent], Run], arguments: argparse.Namespace, language: Language
+) -> int:
+    """Start a request, or come back to a run, show it until it ends, print the result; returns the exit status.
 
-    Of ``arguments``: ``output_format``, ``color`` and ``yes``.
+    Of ``arguments``: ``output_format``, ``color`` and, for a request, ``yes``.
     """
     kind = arguments.output_format
     style = style_for(arguments.color, sys.stderr)
-    screen = _Screen(kind != "text", style)
+    screen = _Screen(kind != "text", style, LiveLines(style, language, wanted=kind == "text"))
     try:
-        run = start_run(request, screen.show, agrees=_asking(arguments.yes, language))
+        if isinstance(wanted, RunRequest):
+            run = start_run(wanted, screen.show, agrees=_asking(arguments.yes, language))
+        else:
+            run = wanted(screen.show)
     except RunNotPossible as error:
         cancelled = isinstance(error, RunCancelled)
         if kind == "json":
-            print(json.dumps(_not_started(request, error, language), ensure_ascii=False))
+            print(json.dumps(_not_started(wanted, error, language), ensure_ascii=False))
         if kind == "github" and not cancelled:
             print(run_as_github.not_started(error.message.in_language(language)), end="")
         return fail(error.message.in_language(language), 130 if cancelled else 2)
     result = _wait(run, language)
+    screen.end()
     if result.failures and result.failures[0].rank is None:
         screen.show_launcher()
     if kind == "json":
@@ -111,24 +118,38 @@ def _wait(run: Run, language: Language) -> RunResult:
 class _Screen:
     """Shows a run while it goes on. The launcher repeats in many lines that a rank failed, so it is kept back."""
 
-    def __init__(self, output_is_data: bool, style: Style) -> None:
+    def __init__(self, output_is_data: bool, style: Style, live: LiveLines) -> None:
         self._output_is_data = output_is_data
         self._style = style
+        self._live = live
         self._launcher: deque[str] = deque(maxlen=_LAUNCHER_LINES)
         self.said: set[str] = set()
         """What was told while the run went on."""
 
     def show(self, event: RunEvent) -> None:
         """Print an event; the script's standard output goes to ours unless that is for a program to read."""
+        if event.kind == "ranks":
+            self._live.show(event)
+            return
+        self._live.erase()
+        self._print(event)
+        self._live.draw()
+
+    def end(self) -> None:
+        """The run is over."""
+        self._live.end()
+
+    def _print(self, event: RunEvent) -> None:
         if event.kind == "output" and event.rank is None:
             self._launcher.append(event.text)
         elif event.kind == "output":
             elsewhere = self._output_is_data or event.stream == "stderr"
             stream = sys.stderr if elsewhere else sys.stdout
             print(f"{self._marked(event.rank)} {event.text}", file=stream, flush=True)
-        elif event.kind in ("status", "step"):
+        elif event.kind in ("status", "step", "hang"):
             self.said.add(event.text)
-            print(self._style.paint("cyan", f"ranksafe: {event.text}"), file=sys.stderr, flush=True)
+            color = "yellow" if event.kind == "hang" else "cyan"
+            print(self._style.paint(color, f"ranksafe: {event.text}"), file=sys.stderr, flush=True)
 
     def show_launcher(self) -> None:
         """Print what was kept back: no rank has a reason of its own."""
@@ -155,13 +176,13 @@ def _summarize(
     print("\n" + "\n".join(lines), file=sys.stderr)
 
 
-def _not_started(request: RunRequest, error: RunNotPossible, language: Language) -> dict[str, Any]:
+def _not_started(wanted: object, error: RunNotPossible, language: Language) -> dict[str, Any]:
     cancelled = isinstance(error, RunCancelled)
     return {
         "schema": SCHEMA,
         "run_id": None,
         "outcome": (Outcome.CANCELLED if cancelled else Outcome.NOT_STARTED).value,
-        "target": request.target,
+        "target": wanted.target if isinstance(wanted, RunRequest) else None,
         "command": [],
         "modified": [],
         "limits": [error.message.in_language(language)],

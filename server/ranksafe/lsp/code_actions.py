@@ -11,9 +11,11 @@ from lsprotocol import types
 from ranksafe.checker.finding import Applicability, Finding, FixOffer
 from ranksafe.lsp import commands
 from ranksafe.lsp.documents import Document, TextDocument
+from ranksafe.lsp.launch_command import LAUNCH_COMMAND
 from ranksafe.lsp.launch_json import can_create_files, launch_configuration_edit
 from ranksafe.lsp.messages import (
     CODE_CHANGED,
+    COPY_LAUNCH,
     FIX_ALL,
     LAUNCH_JSON_KEPT,
     LIBCST_MISSING,
@@ -66,12 +68,25 @@ class Actions:
                 yield from self._fixes(document, uri, finding)
             for finding in findings:
                 yield from self._others(document, uri, finding)
+            yield from self._at_entry(document, uri, first, last)
         if _wanted(FIX_ALL_KIND, only) and self._is_fixable(document):
             yield types.CodeAction(
                 title=FIX_ALL.in_language(self._server.language),
                 kind=FIX_ALL_KIND,
                 data={"kind": "fixAll", "uri": uri},
             )
+
+    def _at_entry(
+        self, document: Document, uri: str, first: int, last: int
+    ) -> Iterator[types.CodeAction]:
+        """Over a script's entry: its launch, in other engines' words."""
+        if not isinstance(document, TextDocument) or self._server.folder_of(document.path) is None:
+            return
+        entry = self._server.checks.entry_of(document)
+        if entry is not None and first <= entry.range.start.line <= last:
+            title = COPY_LAUNCH.in_language(self._server.language)
+            command = types.Command(title=title, command=LAUNCH_COMMAND, arguments=[uri])
+            yield types.CodeAction(title=title, kind=types.CodeActionKind.Empty, command=command)
 
     def _fixes(self, document: Document, uri: str, finding: Finding) -> Iterator[types.CodeAction]:
         for offer in finding.fixes:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from lsprotocol import types
 
-from ranksafe.lsp import commands
+from ranksafe.lsp import commands, report_commands
 from ranksafe.lsp.documents import Document, TextDocument
 from ranksafe.lsp.free_gpus import FreeGpus
 from ranksafe.lsp.messages import (
@@ -21,6 +21,7 @@ from ranksafe.lsp.messages import (
     LOG_LENS,
     PROVE_LENS,
     REHEARSE_LENS,
+    REPORT_LENS,
     RUN_LENS,
     RUN_LENS_CPU,
     RUN_LENS_TARGET,
@@ -78,7 +79,7 @@ class Lenses:
         return ("run", "rehearse", "smoke")
 
     def _log(self, path: Path) -> tuple[str, ...]:
-        return () if self._server.runs.last_log(path) is None else ("log",)
+        return () if self._server.runs.last_log(path) is None else ("report", "log")
 
     def _lens(self, document: Document, line: int, data: dict[str, Any]) -> types.CodeLens:
         start = Position(line, 0)
@@ -122,8 +123,10 @@ class Lenses:
 
     def _about_run(self, kind: object, uri: Any) -> types.Command:
         path = self._server.path_of(uri)
+        run_id = self._server.runs.last_log(path) if path is not None else None
+        if kind == "report":
+            return self._command(REPORT_LENS.in_language, report_commands.OPEN_REPORT, run_id)
         if kind == "log":
-            run_id = self._server.runs.last_log(path) if path is not None else None
             return self._command(LOG_LENS.in_language, commands.OPEN_LOG, run_id)
         return self._command(
             CANCEL_LENS.in_language, commands.CANCEL_RUN, self._server.runs.running(path) or None

@@ -6,15 +6,13 @@ be shown by some clients as a defect of the server.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from lsprotocol import types
-from pygls.uris import from_fs_path
-
+from ranksafe.lsp import report_commands
+from ranksafe.lsp.launch_command import LAUNCH_COMMAND, LaunchCommand
 from ranksafe.lsp.messages import (
     CANNOT_RUN,
     LOG_AT,
@@ -33,6 +31,7 @@ from ranksafe.lsp.run_request import (
     require_trust,
     script_of,
 )
+from ranksafe.lsp.show import show
 
 if TYPE_CHECKING:
     from ranksafe.lsp.server import RanksafeServer
@@ -95,10 +94,14 @@ class Commands:
         self._server.user_state.remember(script, arguments=tuple(arguments))
         return {"arguments": list(arguments)}
 
-    async def set_target(self, uri: str, target: str) -> dict[str, Any]:
-        """Remember where a script runs."""
+    async def set_target(self, uri: str, target: str | None = None) -> dict[str, Any]:
+        """Remember where a script runs; without a target: which the user has."""
         require_trust(self._server)
         script = script_of(self._server, uri)
+        if target is None:
+            from ranksafe.runs.targets import named_targets
+
+            return {"targets": named_targets()}
         self._server.user_state.remember(script, target=check_target(target))
         self._server.lenses_changed()
         return {"target": target}
@@ -123,7 +126,7 @@ class Commands:
         log = self._server.runs.log_of(run_id)
         if log is None or not log.is_file():
             raise Refused(NO_LOG)
-        if not await self._show(log):
+        if not await show(self._server, log):
             self._server.inform(LOG_AT.filled(path=log).in_language(self._server.language))
         return {"log": str(log)}
 
@@ -133,7 +136,7 @@ class Commands:
         if rule is None:
             raise Refused(NO_RULE.filled(code=code))
         page = rule.readme_path(self._server.language)
-        if not await self._show(page):
+        if not await show(self._server, page):
             message = PAGE_AT.filled(code=code, path=page)
             self._server.inform(message.in_language(self._server.language))
         return {"page": str(page)}
@@ -141,21 +144,6 @@ class Commands:
     async def _start(self, uri: str, options: Mapping[str, Any], *, smoke: bool) -> dict[str, Any]:
         request = request_for(self._server, uri, options, smoke=smoke)
         return {"runId": await self._server.runs.start(request)}
-
-    async def _show(self, file: Path) -> bool:
-        window = self._server.client_capabilities.window
-        if not (window and window.show_document and window.show_document.support):
-            return False
-        params = types.ShowDocumentParams(uri=from_fs_path(str(file)) or "", take_focus=True)
-        try:
-            shown = self._server.window_show_document_async(params)
-            result = await asyncio.wait_for(shown, _LONGEST_WAIT_SECONDS)
-        except Exception:
-            return False
-        return bool(result and result.success)
-
-
-_LONGEST_WAIT_SECONDS = 30.0
 
 
 def register(server: RanksafeServer) -> None:
@@ -173,6 +161,8 @@ def register(server: RanksafeServer) -> None:
         TRUST_WORKSPACE: commands.trust_workspace,
         OPEN_LOG: commands.open_log,
         OPEN_RULE: commands.open_rule,
+        LAUNCH_COMMAND: LaunchCommand(server).launch_command,
+        **report_commands.handlers(server),
     }
     for name, handler in handlers.items():
         server.command(name)(_answering(server, name, handler))

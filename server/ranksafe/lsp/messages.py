@@ -17,6 +17,7 @@ SMOKE_LENS: Final = Translated("Smoke run ({steps} steps)", "试运行（{steps}
 PROVE_LENS: Final = Translated("Prove {code}", "验证 {code}")
 CANCEL_LENS: Final = Translated("Cancel run", "取消运行")
 LOG_LENS: Final = Translated("Open log", "打开日志")
+REPORT_LENS: Final = Translated("Open report", "打开报告")
 
 FIX_ALL: Final = Translated("Fix all safe ranksafe findings", "修复所有可安全修复的 ranksafe 问题")
 SUPPRESS: Final = Translated("Ignore {code} on this line", "在此行忽略 {code}")
@@ -70,6 +71,26 @@ ALREADY_RUNNING: Final = Translated(
 NO_RUN: Final = Translated("No run of ranksafe is going on.", "当前没有 ranksafe 运行。")
 NO_LOG: Final = Translated("There is no log of a run yet.", "还没有运行日志。")
 LOG_AT: Final = Translated("The log of the run: {path}", "运行日志：{path}")
+REPORT_AT: Final = Translated("The report of the run: {path}", "运行报告：{path}")
+RUNS_AT: Final = Translated("The list of runs: {path}", "运行列表：{path}")
+COPY_LAUNCH: Final = Translated(
+    "Launch command for SkyPilot, dstack, Ray, Kubernetes, SageMaker…",
+    "用于 SkyPilot、dstack、Ray、Kubernetes、SageMaker 的启动命令…",
+)
+LAUNCH_FORM: Final = Translated("For which engine?", "用于哪个平台？")
+LAUNCH_TEXT_AT: Final = Translated("The launch command: {path}", "启动命令：{path}")
+LOG_ANNOTATED: Final = Translated(
+    "{file}: {count} failures are drawn on their lines; {unknown} are in no open folder.",
+    "{file}：已在对应行上标出 {count} 个故障；{unknown} 个不在已打开的文件夹中。",
+)
+LOG_WITHOUT_FAILURE: Final = Translated(
+    "{file}: no failure with a line in an open folder was recognised ({unknown} elsewhere).",
+    "{file}：没有识别出位于已打开文件夹中的故障（其他位置 {unknown} 个）。",
+)
+MOVED_SINCE: Final = Translated(
+    "The file has changed since: the line was found by its text.",
+    "文件此后已更改：该行是按内容找到的。",
+)
 NO_RULE: Final = Translated("ranksafe has no rule {code}.", "ranksafe 没有规则 {code}。")
 PAGE_AT: Final = Translated("The page of {code}: {path}", "{code} 的说明页：{path}")
 WRONG_ARGUMENTS: Final = Translated(

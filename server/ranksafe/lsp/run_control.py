@@ -25,7 +25,7 @@ from ranksafe.lsp.messages import (
     SMOKE_TITLE,
 )
 from ranksafe.lsp.progress import Progress
-from ranksafe.lsp.run_findings import findings_of
+from ranksafe.lsp.run_findings import finding_of, findings_of
 from ranksafe.lsp.run_request import is_rehearsal
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ class RunningRun(Protocol):
 
     def cancel(self) -> None:
         """Have every process of the run ended; returns at once."""
+
+    def leave(self) -> bool:
+        """Have the run ended, unless it belongs to a scheduler; whether it is being ended."""
 
     def wait(self, timeout: float | None = None) -> RunResult | None:
         """The result, or None when the run goes on after ``timeout`` seconds."""
@@ -99,6 +102,8 @@ class RunControl:
 
         def on_event(event: RunEvent) -> None:
             loop.call_soon_threadsafe(self._show_event, progress, event)
+            if event.kind == "hang":
+                loop.call_soon_threadsafe(self._show_hang, request.script, event)
 
         def agrees(question: Translated) -> bool:
             return asyncio.run_coroutine_threadsafe(self._ask(question), loop).result()
@@ -137,10 +142,11 @@ class RunControl:
         return bool(chosen or starting)
 
     def end_all(self) -> None:
-        """End every run and wait for it: the server goes away."""
-        active = list(self._active.values())
-        self.cancel(None)
-        for one in active:
+        """End every run and wait for it, except what belongs to a scheduler: the server goes away."""
+        for stop in self._starting.values():
+            stop.set()
+        ending = [one for one in self._active.values() if one.run.leave()]
+        for one in ending:
             one.run.wait(_LONGEST_END_SECONDS)
 
     async def _ask(self, question: Translated) -> bool:
@@ -156,8 +162,18 @@ class RunControl:
         return answer is not None and answer.title == go_on
 
     def _show_event(self, progress: Progress, event: RunEvent) -> None:
-        if event.kind in ("status", "step", "failure"):
+        if event.kind in ("status", "step", "ranks", "hang", "failure"):
             progress.report(event.text.splitlines()[0] if event.text else "")
+
+    def _show_hang(self, script: Path, event: RunEvent) -> None:
+        """Draw a hang while the run goes on; without failures, what was drawn is no longer so."""
+        server = self._server
+        run_id = self.running(script) or ""
+        findings = [finding_of(script, run_id, failure) for failure in event.failures]
+        server.run_findings.replace(script, findings)
+        server.publisher.show_changed(server.documents)
+        server.publisher.show_unopened(server.unopened_failures())
+        server.log(event.text)
 
     def _ended(self, run_id: str, result: RunResult | None) -> None:
         active = self._active.pop(run_id, None)

@@ -64,10 +64,11 @@ class RunFindings:
 
 def findings_of(script: Path, result: RunResult) -> list[RunFinding]:
     """The failures of a run that have a place; one without a line stands at the top of the script."""
-    return [_finding(script, result.run_id, failure) for failure in result.failures]
+    return [finding_of(script, result.run_id, failure) for failure in result.failures]
 
 
-def _finding(script: Path, run_id: str, failure: Failure) -> RunFinding:
+def finding_of(script: Path, run_id: str, failure: Failure) -> RunFinding:
+    """One failure as a place; one without a line stands at the top of the script."""
     path = _absolute(failure.filename) if failure.filename and failure.line else None
     return RunFinding(
         script=script,

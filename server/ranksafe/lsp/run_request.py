@@ -65,6 +65,11 @@ def is_rehearsal(target: str) -> bool:
     return target.startswith("simulated:")
 
 
+def is_here(target: str) -> bool:
+    """Whether a target is this machine."""
+    return target == "local" or is_rehearsal(target)
+
+
 def rehearsal_target(remembered: str, given: Mapping[str, Any]) -> str:
     """Where a rehearsal happens: what the caller names, else what is remembered for the script, else two GPUs."""
     count = _count(given.get("gpus"))
@@ -87,6 +92,11 @@ def request_for(
     choices = server.user_state.of(script)
     named = given.get("target")
     target = check_target(named if isinstance(named, str) and named else choices.target)
+    if not is_here(target) and target != choices.target:
+        from ranksafe.runs.targets import named_targets
+
+        if target not in named_targets():
+            raise Refused(UNKNOWN_TARGET.filled(target=target))
     gpus = None if is_rehearsal(target) else _count(given.get("gpus"))
     cpu_ranks = _count(given.get("cpuRanks"))
     return RunRequest(
@@ -97,7 +107,8 @@ def request_for(
         steps=SMOKE_STEPS if smoke or is_rehearsal(target) else None,
         arguments=choices.arguments,
         config_file=choices.config_file,
-        interpreter=server.options.python,
+        # Elsewhere there is another one: the settings of the host or cluster name it.
+        interpreter=server.options.python if is_here(target) else None,
         working_directory=server.folder_of(script),
         environment=dict(server.options.run_environment),
         language=server.language,

@@ -3,29 +3,50 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from ranksafe.localization import Language
-from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
+from ranksafe.runs.explain import words
+from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence, fatal_frames
 from ranksafe.runs.explain.explain import explain
-from ranksafe.runs.explain.launcher_report import read_launcher
+from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher
 from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.printed import Printed, is_exception, printed_failure
 from ranksafe.runs.explain.signatures import match
-from ranksafe.runs.explain.traceback_text import parse_tracebacks
+from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank
+from ranksafe.runs.log_text.progress import is_completion, is_progress
+from ranksafe.runs.log_text.reader import Line, LogReader, SaidBy
 from ranksafe.runs.model import Failure
 
-_PREFIX = re.compile(
-    r"\[rank ?(?P<rank>\d+)\]:? ?"  # torch's excepthook and our own log
-    r"|\[default(?P<local>\d+)\]:"  # torchrun --tee
-    r"|\((?:\w+) (?:rank=(?P<ray>\d+), )?pid=\d+(?:, ip=[\d.]+)?\) ?"  # Ray
-    r"|(?P<launcher>\[launcher\]) ?"
-)
-_LABEL = re.compile(r"(?P<task>\d{1,5}): ")  # srun --label
-_LABELLED = re.compile(r"^\d{1,5}: Traceback \(most", re.MULTILINE)
 _LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
-_COLORS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-_ERRORS_LIMIT = 200_000
-_RANK_IN_TEXT = re.compile(r"\[Rank (?P<rank>\d+)\]")
+_BAD_EXIT = re.compile(
+    r"^srun: error: .*: Exited with exit code [1-9]|exits with return code = -?[1-9]", re.MULTILINE
+)
+_SAYS_SO = re.compile(
+    _BAD_EXIT.pattern
+    + r"|failed \(exitcode: |ChildFailedError|returned non-zero exit status|died with <Signals"
+    r"|oom[-_]kill event|: Out Of Memory|OOMKilled|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE)"
+    r"|Node failure on |watchdog thread terminated with exception",
+    re.MULTILINE,
+)
+_REPORT = re.compile(
+    r"^\[rank\d+\]: Traceback|failed \(exitcode: |ChildFailedError|Sending process \d+ closing signal"
+)
+_LAUNCHER_FILE = re.compile(
+    r"torch/distributed/(?:run|launch)\.py$|accelerate/commands/launch\.py$"
+)
+_STOPPED_AT_ONCE = frozenset({-4, -7, -8, -9, -11})
+"""Signals after which no traceback can be the reason."""
+_CRASHES = frozenset({-4, -6, -7, -8, -11})
+_NUMBERS = re.compile(r"\d+")
+_ALIKE = 90
+_SURVIVED_LINES = 60
+_SURVIVED_TIMES = 2
+_STEPS_AFTER = 3
+_UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
+_TAIL_SHOWN = 12
 
 
 def diagnose(text: str, language: Language = "en") -> list[Failure]:
@@ -33,87 +54,238 @@ def diagnose(text: str, language: Language = "en") -> list[Failure]:
 
     Every file outside installed packages counts as the user's: the log may come from another machine.
     """
-    return explain(evidence_of(text), UserCode((), anywhere=True), language)[0]
+    reader = LogReader()
+    reader.feed(text.encode("utf-8", "surrogatepass"))
+    reader.finish()
+    return diagnose_said(reader.said(), language)
 
 
-def evidence_of(text: str) -> Evidence:
+def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
+    """The same for a log that was read piece by piece."""
+    evidence = evidence_of(said)
+    failures, _ = explain(evidence, UserCode((), anywhere=True), language)
+    if failures and _is_everyones(evidence, said):
+        failures = [replace(failures[0], rank=None)]
+    return [_finished(failure, said) for failure in failures]
+
+
+def evidence_of(said: SaidBy) -> Evidence:
     """What a log says, rank by rank. Lines without a rank are the launcher's, or the only rank's."""
-    text = _COLORS.sub("", text).replace("\r\n", "\n")
-    streams, launcher = _streams(text)
-    report = read_launcher(text)
-    ranks = {number: _rank(number, stream) for number, stream in streams.items()}
-    if all(rank.raised is None or _is_printed(rank) for rank in ranks.values()):
-        loose = [each for each in parse_tracebacks(launcher) if each.type not in _LAUNCHER_WORDS]
-        if loose:
-            number = spawned_rank(loose[0])
-            number = report.first or 0 if number is None else number
-            ranks.setdefault(number, RankEvidence(number)).raised = loose[0]
-            ranks[number].raised_at = -1.0
-    for number in report.exits:
-        ranks.setdefault(number, RankEvidence(number))
-    if not any(rank.raised for rank in ranks.values()) and not report.exits:
-        told = _known_line(launcher)
-        if told is not None:
-            ranks.setdefault(0, RankEvidence(0)).raised = told
+    texts = {number: _joined(lines) for number, lines in said.ranks.items()}
+    launcher = "\n".join(_joined(lines) for lines in said.others)
+    reports = [launcher, *(text for text in texts.values() if "exitcode" in text)]
+    report = read_launcher("\n".join(reports))
+    ended = ended_badly(said)
+    ranks = {number: _rank(number, texts[number], said, report, ended) for number in said.ranks}
+    if all(
+        rank.raised is None or _only_follows(rank) or not rank.raised.frames
+        for rank in ranks.values()
+    ):
+        _add_loose(ranks, said, report, ended)
+    caused = any(rank.raised and not _only_follows(rank) for rank in ranks.values())
+    for number, code in report.exits.items():
+        # Where one rank's error is in the log, bare exit codes of others say nothing.
+        if code < 0 or not caused:
+            ranks.setdefault(number, RankEvidence(number))
+    for number, pid in report.pids.items():
+        if number in ranks:
+            ranks[number].pid = pid
+    _add_stack(ranks, launcher, report)
+    if not caused and not any(code < 0 for code in report.exits.values()):
+        _add_printed(ranks, said, report, ended)
+        if any(rank.raised and not _only_follows(rank) for rank in ranks.values()):
+            ranks = {number: rank for number, rank in ranks.items() if rank.raised is not None}
+    last = said.tail[-1][1].strip() if said.tail and not ranks and not ended else ""
+    if is_exception(last) and not any(word in last for word in _LAUNCHER_WORDS):
+        ranks[_NO_RANK] = RankEvidence(_NO_RANK, raised=Raised("", last, ()))
     failed = bool(report.exits) or any(rank.raised for rank in ranks.values())
-    failed = failed or any(word in text for word in _LAUNCHER_WORDS)
-    return Evidence(ranks, launcher=text, returncode=1 if failed else None)
+    everything = "\n".join([launcher, *texts.values()])
+    failed = failed or any(word in everything for word in _LAUNCHER_WORDS)
+    failed = failed or _BAD_EXIT.search(everything) is not None
+    if not failed:
+        return Evidence({}, launcher="", returncode=None)
+    return Evidence(ranks, launcher="\n".join(reports), returncode=1, repeats=said.repeats)
 
 
-def _is_printed(rank: RankEvidence) -> bool:
-    return rank.raised is not None and not rank.raised.frames
+def ended_badly(said: SaidBy) -> bool:
+    """Whether a launcher or a scheduler says that a rank failed, or that the job is over."""
+    texts = (_joined(lines) for lines in (*said.others, *said.ranks.values()))
+    return any(_SAYS_SO.search(text) for text in texts)
 
 
-def _rank(number: int, stream: list[tuple[int, str]]) -> RankEvidence:
-    """The last traceback counts: earlier ones were survived. Line numbers of the log are the only clock."""
-    text = "\n".join(line for _, line in stream)
-    rank = RankEvidence(number, errors=text[-_ERRORS_LIMIT:])
-    found = parse_tracebacks(text)
-    rank.raised = found[-1] if found else _known_line(text)
-    starts = [at for at, line in stream if "Traceback (most" in line or "rror" in line]
-    rank.raised_at = float(starts[0]) if starts else None
+def _rank(
+    number: int, text: str, said: SaidBy, report: LauncherReport, ended: bool
+) -> RankEvidence:
+    lines = said.ranks[number]
+    rank = RankEvidence(number, errors=text)
+    printed = printed_failure(lines, lambda at: not ended and _went_on(at, said))
+    found = locate_tracebacks(lines)
+    if not ended and number not in said.uncaught:
+        found = _final(found, said, ended)
+    chosen = _last_traceback(found)
+    if report.exits.get(number) in _STOPPED_AT_ONCE:
+        chosen = None
+    if chosen is not None:
+        rank.raised, rank.raised_at = chosen.raised, float(chosen.first)
+    if "Fatal Python error: " in text:
+        rank.fatal = fatal_frames(text)
+    if printed is not None and (
+        chosen is None or (_follows(chosen.raised) and not printed.secondary)
+    ):
+        rank.raised, rank.raised_at = _with_stack(printed, text), float(printed.at)
     return rank
 
 
-def _known_line(text: str) -> Raised | None:
-    """A message of C++ or of a scheduler that is known by itself; one that is no mere consequence, if there is one."""
-    consequence: Raised | None = None
-    for line in text.splitlines():
-        known = match(line)
-        if known is None:
+def _last_traceback(found: Iterable[Located]) -> Located | None:
+    """The last traceback counts: earlier ones were survived. So does the one before, if the last only follows it."""
+    own = [each for each in found if _counts(each)]
+    if not own:
+        return None
+    causes = [each for each in own[-3:] if not _follows(each.raised)]
+    return causes[-1] if causes else own[-1]
+
+
+def _counts(each: Located) -> bool:
+    return not each.ignored and each.raised.type not in _LAUNCHER_WORDS
+
+
+def _add_loose(
+    ranks: dict[int, RankEvidence], said: SaidBy, report: LauncherReport, ended: bool
+) -> None:
+    """Tracebacks of nobody: ranks before they knew their number, or the only rank.
+
+    Of those that end the log the first that is no mere consequence counts.
+    """
+    found = [
+        each for lines in said.others for each in _final(locate_tracebacks(lines), said, ended)
+    ]
+    found.sort(key=lambda each: each.first)
+    if not found:
+        return
+    chosen = next((each for each in found if not _follows(each.raised)), found[0])
+    number = spawned_rank(chosen.raised)
+    if _is_launchers(chosen.raised):
+        number = _NO_RANK
+    number = report.first or 0 if number is None else number
+    rank = ranks.setdefault(number, RankEvidence(number))
+    if rank.raised is not None and _follows(chosen.raised):
+        return
+    rank.raised, rank.raised_at = chosen.raised, _LOOSE
+
+
+def _final(found: Iterable[Located], said: SaidBy, ended: bool) -> list[Located]:
+    """The tracebacks at the end of a stream, without those after which the run went on."""
+    final: list[Located] = []
+    everything = list(found)
+    for each in everything:
+        if final and each.first - final[-1].last > _SURVIVED_LINES and not ended:
+            final.clear()
+        final.append(each)
+    own = [each for each in final if _counts(each)]
+    if not own or ended or len(own) < len(final):
+        return own
+    last = own[-1]
+    if said.tail and said.tail[-1][0] > last.last and (last.logged or _is_habit(last, everything)):
+        return []
+    return [] if _went_on(last.last, said) else own
+
+
+def _is_habit(each: Located, found: Sequence[Located]) -> bool:
+    """Whether the same was survived before, more than once."""
+    return sum(other.raised.text == each.raised.text for other in found) > _SURVIVED_TIMES
+
+
+def _add_printed(
+    ranks: dict[int, RankEvidence], said: SaidBy, report: LauncherReport, ended: bool
+) -> None:
+    """A message of a launcher, a scheduler or of C++ that is known by itself."""
+    for lines in said.others:
+        printed = printed_failure(lines, lambda at: not ended and _went_on(at, said))
+        if printed is None or (report.exits and printed.signature.kind == "stopped-by-launcher"):
             continue
-        raised = Raised(type="", message=line.strip(), frames=())
-        if not known[0].secondary:
-            return raised
-        consequence = consequence or raised
-    return consequence
+        number = report.first if report.first is not None else _NO_RANK
+        rank = ranks.setdefault(number, RankEvidence(number))
+        if rank.raised is None or (_only_follows(rank) and not printed.secondary):
+            rank.raised, rank.raised_at = _with_stack(printed, _joined(lines)), float(printed.at)
 
 
-def _streams(text: str) -> tuple[dict[int, list[tuple[int, str]]], str]:
-    """Each rank's lines with their numbers, prefixes removed, and the lines of no rank."""
-    streams: dict[int, list[tuple[int, str]]] = {}
-    launcher: list[str] = []
-    labelled = _LABELLED.search(text) is not None
-    for at, line in enumerate(text.split("\n")):
-        rank, rest = _without_prefix(line, labelled)
-        if rank is None:
-            launcher.append(rest)
-        else:
-            streams.setdefault(rank, []).append((at, rest))
-    return streams, "\n".join(launcher)
+def _add_stack(ranks: dict[int, RankEvidence], launcher: str, report: LauncherReport) -> None:
+    """The stack that faulthandler printed of the only rank that crashed; it names no rank itself."""
+    crashed = [number for number, code in report.exits.items() if code in _CRASHES]
+    if len(crashed) == 1 and "Fatal Python error: " in launcher:
+        ranks[crashed[0]].fatal = fatal_frames(launcher)
 
 
-def _without_prefix(line: str, labelled: bool) -> tuple[int | None, str]:
-    """``labelled``: the log has srun's labels, which are too like other text to be taken for granted."""
-    rank: int | None = None
-    if labelled and (label := _LABEL.match(line)):
-        rank, line = int(label["task"]), line[label.end() :]
-    while found := _PREFIX.match(line):
-        groups = found.groupdict()
-        number = groups["rank"] or groups["ray"] or groups["local"]
-        if number is not None:
-            rank = int(number)
-        line = line[found.end() :]
-    if rank is None and (named := _RANK_IN_TEXT.search(line)):
-        rank = int(named["rank"])
-    return rank, line
+def _with_stack(printed: Printed, text: str) -> Raised:
+    """The message with the stack that faulthandler printed under it."""
+    if not printed.raised.message.startswith("Fatal Python error: "):
+        return printed.raised
+    return replace(printed.raised, frames=fatal_frames(text))
+
+
+def _went_on(at: int, said: SaidBy) -> bool:
+    """Whether the log counts steps after this line, up to its end, or says that the run came to its end."""
+    after = [text for number, text in said.tail if number > at]
+    return sum(is_progress(text) for text in after) >= _STEPS_AFTER or any(
+        is_completion(text) for text in after
+    )
+
+
+def _is_everyones(evidence: Evidence, said: SaidBy) -> bool:
+    """Whether several ranks failed, all in the same way: then no rank is to be singled out."""
+    ranks = evidence.ranks.values()
+    raised = {
+        rank.raised_at: rank.raised for rank in ranks if rank.raised and rank.raised_at != _LOOSE
+    }
+    for lines in said.others:
+        found = locate_tracebacks(lines)
+        raised.update((float(each.first), each.raised) for each in found if _counts(each))
+    if not any(each.type for each in raised.values()):
+        exits = read_launcher(evidence.launcher).exits.values()
+        return len(exits) > 1 and len(set(exits)) == 1 and min(exits) > 0
+    if len(raised) < 2 or any(each.group or _follows(each) for each in raised.values()):
+        return False
+    return len({_NUMBERS.sub("#", each.text.strip()[:_ALIKE]) for each in raised.values()}) == 1
+
+
+def _only_follows(rank: RankEvidence) -> bool:
+    return rank.raised is not None and _follows(rank.raised)
+
+
+def _is_launchers(raised: Raised) -> bool:
+    """Whether the launcher itself failed, before any rank existed."""
+    return any(_LAUNCHER_FILE.search(frame.filename) for frame in raised.frames)
+
+
+def _follows(raised: Raised) -> bool:
+    """Whether the exception only tells of another rank's end."""
+    known = match(raised.text, raised.frames)
+    return known is not None and known[0].secondary
+
+
+def _joined(lines: Iterable[Line]) -> str:
+    return "\n".join(text for _, text in lines)
+
+
+def _finished(failure: Failure, said: SaidBy) -> Failure:
+    """What only the log as a whole can tell: ranks without a number, and the raw end where nothing is known."""
+    if failure.rank is not None and failure.rank < 0:
+        failure = replace(failure, rank=None)
+    if failure.kind == "exit-status" and not failure.frames:
+        failure = replace(failure, explanation=words.NOT_IN_LOG)
+    if failure.root_cause and failure.kind in _UNKNOWN and not failure.frames:
+        failure = replace(failure, excerpt=_end_of(said))
+    return failure
+
+
+def _end_of(said: SaidBy) -> tuple[str, ...]:
+    """The raw last lines, without the launcher's report on them if there are others."""
+    lines = [text.rstrip() for _, text in said.tail]
+    report = next((at for at, text in enumerate(lines) if _REPORT.search(text)), len(lines))
+    return tuple((lines[:report] or lines)[-_TAIL_SHOWN:])
+
+
+_LOOSE = -1.0
+"""Stands for the time of a traceback that names no rank: before all others."""
+_NO_RANK = -1_000_000
+"""Of a message that names no rank."""

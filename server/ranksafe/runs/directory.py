@@ -56,6 +56,16 @@ def release(directory: Path) -> None:
     (directory / "in-use").unlink(missing_ok=True)
 
 
+def occupy(directory: Path) -> None:
+    """This process follows the run again. Raises OSError."""
+    (directory / "in-use").write_text(str(os.getpid()), encoding="utf-8")
+
+
+def is_going_on(directory: Path) -> bool:
+    """Whether the run has not ended yet."""
+    return _in_use(directory)
+
+
 def _in_use(directory: Path) -> bool:
     try:
         owner = int((directory / "in-use").read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -97,7 +97,7 @@ def choose_gpus(
     choice = GpuChoice()
     visible = environment.get("CUDA_VISIBLE_DEVICES")
     for gpu in sorted(gpus, key=lambda gpu: -(gpu.free_mib or 0)):
-        reason = _reason_against(gpu, visible)
+        reason = reason_against(gpu, visible, _owner)
         if reason is None and wanted is not None and len(choice.chosen) >= wanted:
             continue
         if reason is None:
@@ -113,7 +113,13 @@ def choose_gpus(
     return choice
 
 
-def _reason_against(gpu: Gpu, visible: str | None) -> Translated | None:
+def reason_against(
+    gpu: Gpu, visible: str | None, owner: Callable[[int, int | None], str]
+) -> Translated | None:
+    """Why a run leaves a device alone; None where it may take it.
+
+    ``visible``: CUDA_VISIBLE_DEVICES where it is set; ``owner``: words for a process and its memory (MiB).
+    """
     if visible is not None:
         names = {name.strip() for name in visible.split(",")}
         if str(gpu.index) not in names and not any(
@@ -125,7 +131,7 @@ def _reason_against(gpu: Gpu, visible: str | None) -> Translated | None:
     if gpu.compute_mode == "Prohibited":
         return _PROHIBITED
     if gpu.processes:
-        return _IN_USE.filled(owners=", ".join(_owner(pid, mib) for pid, mib in gpu.processes))
+        return _IN_USE.filled(owners=", ".join(owner(pid, mib) for pid, mib in gpu.processes))
     if gpu.free_mib is None:
         return _UNKNOWN_MEMORY
     if (gpu.used_mib or 0) > _BUSY_MEMORY_MIB or (gpu.busy_percent or 0) > _BUSY_PERCENT:

@@ -17,10 +17,10 @@ from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.model import RunRequest
 
 _PROBE_TIMEOUT_SECONDS = 60
-_DISTRIBUTIONS = ("torch", "accelerate", "transformers", "trl", "deepspeed", "adapters", "peft")
+DISTRIBUTIONS = ("torch", "accelerate", "transformers", "trl", "deepspeed", "adapters", "peft")
 
 # torch's CUDA build is read from the text of torch/version.py: importing torch takes seconds.
-_PROBE = """
+PROBE = """
 import json, re, sys
 from importlib import metadata, util
 versions = {}
@@ -84,7 +84,7 @@ def inspect_interpreter(path: Path, environment: Mapping[str, str]) -> Interpret
     """
     try:
         answer = subprocess.run(
-            [str(path), "-c", _PROBE, *_DISTRIBUTIONS],
+            [str(path), "-c", PROBE, *DISTRIBUTIONS],
             env=dict(environment),
             cwd="/",
             stdin=subprocess.DEVNULL,

@@ -71,12 +71,25 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One of several nodes, all on this machine."""
+    """One of several nodes. A text stands for what only the node itself will know."""
 
-    index: int
+    index: int | str
     count: int
-    port: int
+    port: int | str
     """Where the nodes meet."""
+    address: str = "127.0.0.1"
+    """Of the first node."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Where a run's files are on another machine."""
+
+    script: str
+    config_file: str
+    """Of accelerate, the user's choice or `own_config`: one that lies there would be taken without a word."""
+    port: int | str | None = None
+    """Where the ranks of a single node meet, free there; None: one that is free here."""
 
 
 def launch_command(
@@ -85,14 +98,16 @@ def launch_command(
     ranks: int,
     directory: Path,
     node: Node | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> tuple[tuple[str, ...], int | None]:
     """The argument list, and the number of ranks of all nodes where it is ours to decide.
 
-    ``ranks``: on this machine, or on each node. Raises RunNotPossible when the script or the launcher it needs is
-    missing, or the script has none and there are several nodes.
+    ``ranks``: on this machine, or on each node. ``elsewhere``: for a launch on another machine. Raises RunNotPossible
+    when the script or the launcher it needs is missing, or the script has none and there are several nodes.
     """
     source = _read(request.script)
-    script = (str(request.script.absolute()), *request.arguments)
+    path = elsewhere.script if elsewhere else str(request.script.absolute())
+    script = (path, *request.arguments)
     python = str(interpreter.path)
     if request.config_file is not None:
         if request.launcher not in (None, Style.ACCELERATE.value):
@@ -101,7 +116,8 @@ def launch_command(
         _require("accelerate", interpreter)
         if not request.config_file.is_file():
             raise RunNotPossible(_NO_CONFIG.filled(path=request.config_file))
-        options: tuple[str, ...] = ("--config_file", str(request.config_file.absolute()))
+        config = elsewhere.config_file if elsewhere else str(request.config_file.absolute())
+        options: tuple[str, ...] = ("--config_file", config)
         options += _accelerate_node(node) if node else ()
         return (python, "-m", "accelerate.commands.launch", *options, *script), None
     if request.launcher is not None:
@@ -115,20 +131,24 @@ def launch_command(
     _require("torch", interpreter)
     everywhere = ranks * (node.count if node else 1)
     if style is Style.TORCHRUN:
-        options = (f"--nproc_per_node={ranks}", *_torchrun_node(node or Node(0, 1, free_port())))
+        options = (f"--nproc_per_node={ranks}", *_torchrun_node(node or _only_node(elsewhere)))
         return (python, "-m", "torch.distributed.run", *options, *script), everywhere
     _require("accelerate", interpreter)
-    options = _accelerate_options(everywhere, directory, request.environment)
-    options += _accelerate_node(node or Node(0, 1, free_port()))
+    options = _accelerate_options(everywhere, directory, request.environment, elsewhere)
+    options += _accelerate_node(node or _only_node(elsewhere))
     return (python, "-m", "accelerate.commands.launch", *options, *script), everywhere
 
 
+def _only_node(elsewhere: Elsewhere | None) -> Node:
+    return Node(0, 1, (elsewhere.port if elsewhere else None) or free_port())
+
+
 def _torchrun_node(node: Node) -> tuple[str, ...]:
-    """Static rendezvous on the loopback address: c10d's asks for the host's name, which may not resolve."""
+    """Static rendezvous at an address: c10d's asks for the host's name, which may not resolve."""
     return (
         f"--nnodes={node.count}",
         f"--node_rank={node.index}",
-        "--master_addr=127.0.0.1",
+        f"--master_addr={node.address}",
         f"--master_port={node.port}",
     )
 
@@ -137,16 +157,20 @@ def _accelerate_node(node: Node) -> tuple[str, ...]:
     options = ("--num_machines", str(node.count), "--main_process_port", str(node.port))
     if node.count == 1:
         return options
-    return (*options, "--machine_rank", str(node.index), "--main_process_ip", "127.0.0.1")
+    return (*options, "--machine_rank", str(node.index), "--main_process_ip", node.address)
 
 
 def _accelerate_options(
-    ranks: int, directory: Path, environment: Mapping[str, str]
+    ranks: int, directory: Path, environment: Mapping[str, str], elsewhere: Elsewhere | None
 ) -> tuple[str, ...]:
     """Every choice is made here: an unset one is taken from the user's default_config.yaml without a word."""
     options: list[str] = []
-    if _default_config(environment).is_file():
-        options += ["--config_file", str(_own_config(ranks, directory))]
+    if elsewhere is not None:
+        options += ["--config_file", elsewhere.config_file]
+    elif _default_config(environment).is_file():
+        path = directory / "accelerate.yaml"
+        path.write_text(own_config(ranks), encoding="utf-8")
+        options += ["--config_file", str(path)]
     if ranks > 1:
         options.append("--multi_gpu")
     options += ["--num_processes", str(ranks)]
@@ -162,8 +186,8 @@ def _default_config(environment: Mapping[str, str]) -> Path:
     return hub / "accelerate" / "default_config.yaml"
 
 
-def _own_config(ranks: int, directory: Path) -> Path:
-    path = directory / "accelerate.yaml"
+def own_config(ranks: int) -> str:
+    """An accelerate configuration that leaves everything to the command line."""
     kind = "MULTI_GPU" if ranks > 1 else "NO"
     lines = (
         "compute_environment: LOCAL_MACHINE",
@@ -173,8 +197,7 @@ def _own_config(ranks: int, directory: Path) -> Path:
         f"num_processes: {ranks}",
         "mixed_precision: 'no'",
     )
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return path
+    return "\n".join(lines) + "\n"
 
 
 def free_port() -> int:

@@ -44,10 +44,14 @@ class RunRequest:
     working_directory: Path | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     timeout_seconds: float | None = None
+    on_hang: Literal["stop", "report"] = "stop"
+    """What happens to ranks that wait for each other in vain: the run is ended as failed, or told of and kept."""
     launcher: Literal["accelerate", "torchrun", "python"] | None = None
     """What starts the script; None: what its text asks for."""
     rehearsal: RehearsalOptions = field(default_factory=RehearsalOptions)
     """Read by the target ``simulated:N`` only."""
+    stop_when_lost: bool = False
+    """On another host: end the run soon after the connection is lost, instead of letting it go on there."""
     language: Language = "en"
     """Of the events' texts, the messages and the lists of what was modified and what a run cannot show."""
 
@@ -88,6 +92,8 @@ class Failure:
     explanation: Translated
     """What it means and what to do."""
     root_cause: bool = True
+    excerpt: tuple[str, ...] = ()
+    """The raw end of the log, where nothing better is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,16 +109,38 @@ class RankReport:
 
 
 @dataclass(frozen=True, slots=True)
+class RankState:
+    """What a rank does at the moment."""
+
+    rank: int
+    kind: str
+    """"starting", "runs", "waits" (in a collective), "still" (without a sign of life), "ended", "failed"."""
+    text: Translated
+    """A few words, without the rank."""
+    steps: int = 0
+    """Optimizer steps made."""
+    steps_per_second: float | None = None
+    seconds: float | None = None
+    """Since when it waits or stands still."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunEvent:
     """Something to show while a run goes on."""
 
     kind: str
-    """"status" (text for people), "output" (a line of a rank), "step", "failure"."""
+    """"status" (text for people), "output" (a line of a rank), "step", "ranks" (what they do), "hang", "failure"."""
     text: str
     rank: int | None = None
     stream: str = "stdout"
     seconds: float = 0.0
     """Since the start of the run."""
+    states: tuple[RankState, ...] = ()
+    """With "ranks": one per rank."""
+    devices: tuple[str, ...] = ()
+    """With "ranks": memory and utilisation of each GPU in a few words, where nvidia-smi tells."""
+    failures: tuple[Failure, ...] = ()
+    """With "hang": what to draw on which lines; empty when what was reported is no longer so."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,18 @@ class _Source:
     stream: str
     file: BinaryIO
     rest: bytes = field(default=b"")
+    prefix: str = ""
 
 
 class OutputFollower:
-    """Follows every output file of a run directory, those that appear later included."""
+    """Follows every output file of a run directory, those that appear later included.
 
-    def __init__(self, directory: Path) -> None:
+    ``also``: names of further files, whose lines are the launchers'; its group 1 says whose they are.
+    """
+
+    def __init__(self, directory: Path, also: re.Pattern[str] | None = None) -> None:
         self._directory = directory
+        self._also = also
         self._sources: dict[str, _Source] = {}
 
     def new_lines(self, final: bool = False) -> list[Output]:
@@ -46,6 +51,10 @@ class OutputFollower:
             if match and path.name not in self._sources:
                 rank = None if match["rank"] is None else int(match["rank"])
                 self._sources[path.name] = _Source(rank, match["stream"], path.open("rb"))
+            elif self._also and path.name not in self._sources:
+                if other := self._also.fullmatch(path.name):
+                    source = _Source(None, "stderr", path.open("rb"), prefix=f"{other[1]}: ")
+                    self._sources[path.name] = source
 
     def _read(self, source: _Source, final: bool) -> list[Output]:
         texts: list[bytes] = []
@@ -63,7 +72,8 @@ class OutputFollower:
         # torch's excepthook marks its lines with the rank too; once is enough.
         mark = f"[rank{source.rank}]: "
         return [
-            Output(source.rank, source.stream, _text(text).removeprefix(mark)) for text in texts
+            Output(source.rank, source.stream, source.prefix + _text(text).removeprefix(mark))
+            for text in texts
         ]
 
 

@@ -12,7 +12,10 @@ from ranksafe.checker.registry import Registry
 from ranksafe.launch.context import LaunchContext
 from ranksafe.runs.explain.signatures import candidates_of
 from ranksafe.runs.model import Failure, Frame
+from ranksafe.runs.watch.hang import KIND as HANG
+from ranksafe.source.position import Range
 
+_ORDER_OF_COLLECTIVES = "RS4"
 _LONGEST_FILE = 2_000_000
 
 
@@ -21,12 +24,50 @@ def with_predicted_rule(failure: Failure, gpus: int | None) -> Failure:
 
     Unchanged where no rule is a candidate, or none of them has a finding there; a code that is no candidate stays.
     """
+    if failure.kind == HANG:
+        return _with_rule_of_hang(failure, gpus)
     candidates = candidates_of(failure.kind)
     if not candidates or failure.code not in (None, *candidates):
         return failure
     analyzer = Analyzer(Registry.load(), Configuration(select=candidates), LaunchContext(gpus=gpus))
     nearest = min(_distances(failure, analyzer, candidates), default=None)
     return failure if nearest is None else replace(failure, code=nearest[2])
+
+
+def _with_rule_of_hang(failure: Failure, gpus: int | None) -> Failure:
+    """``failure`` with the code of a rule that predicts a hang at the very line: one that the finding is on, or names
+    as the place where ranks wait. Of several, the finding on the line itself."""
+    if failure.code is not None or failure.filename is None or failure.line is None:
+        return failure
+    path, row = Path(failure.filename), failure.line - 1
+    text = _text_of(path)
+    if text is None:
+        return failure
+    configuration = Configuration(select=(_ORDER_OF_COLLECTIVES,))
+    findings = Analyzer(Registry.load(), configuration, LaunchContext(gpus=gpus)).open(path, text)
+    own = [each for each in findings.findings if _covers(each.range, row)]
+    named = [
+        each
+        for each in findings.findings
+        if any(
+            related.path in (None, path) and _covers(related.range, row) for related in each.related
+        )
+    ]
+    found = next(iter((*own, *named)), None)
+    return failure if found is None else replace(failure, code=found.code)
+
+
+def _covers(place: Range, row: int) -> bool:
+    return place.start.line <= row <= place.end.line
+
+
+def _text_of(path: Path) -> str | None:
+    try:
+        if path.stat().st_size > _LONGEST_FILE:
+            return None
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
 
 
 def _distances(
@@ -39,11 +80,8 @@ def _distances(
         first_of_file.setdefault(frame.filename, (depth, frame))
     for depth, frame in first_of_file.values():
         path = Path(frame.filename)
-        try:
-            if path.stat().st_size > _LONGEST_FILE:
-                continue
-            text = path.read_text(encoding="utf-8", errors="replace")
-        except OSError:
+        text = _text_of(path)
+        if text is None:
             continue
         for finding in analyzer.open(path, text).findings:
             if finding.code in candidates:

@@ -48,6 +48,7 @@ def failure_json(failure: Failure, language: Language = "en") -> dict[str, Any]:
         "frames": [_frame(frame) for frame in failure.frames],
         "explanation": failure.explanation.in_language(language),
         "root_cause": failure.root_cause,
+        "excerpt": list(failure.excerpt),
     }
 
 

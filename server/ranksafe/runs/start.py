@@ -6,6 +6,7 @@ import shlex
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ranksafe.localization import Translated
@@ -14,15 +15,20 @@ from ranksafe.runs.errors import RunCancelled, RunNotPossible
 from ranksafe.runs.explain import explain
 from ranksafe.runs.explain.comparisons import compare_ranks
 from ranksafe.runs.explain.evidence import Evidence, load_evidence, parse_entry
+from ranksafe.runs.explain.job_end import load_job_end, with_job_end
 from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.out_of_sight import out_of_sight
 from ranksafe.runs.explain.rehearsed import Verdict, judged, load_rehearsal
+from ranksafe.runs.explain.remote_paths import with_local_files
 from ranksafe.runs.explain.silent import with_silent_failures
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.log import CombinedLog
 from ranksafe.runs.model import Failure, Outcome, RankReport, RunEvent, RunRequest, RunResult
 from ranksafe.runs.predicted import with_predicted_rule
+from ranksafe.runs.records.recorder import Recorder
 from ranksafe.runs.targets import target_named
-from ranksafe.runs.targets.protocol import Listener, Output, Process
+from ranksafe.runs.targets.protocol import GoesOn, Listener, Output, Process
+from ranksafe.runs.watch.observer import Observer
 
 _POLL_SECONDS = 0.03
 
@@ -33,24 +39,46 @@ class Run:
     """A run that has been started. Events come on its own thread, in order, the last before `wait` returns."""
 
     def __init__(
-        self, request: RunRequest, plan: Plan, process: Process, directory: Path, on_event: OnEvent
+        self,
+        request: RunRequest,
+        plan: Plan,
+        process: Process,
+        directory: Path,
+        on_event: OnEvent,
+        *,
+        started_ago: float | None = None,
     ) -> None:
+        """``started_ago``: seconds since the start of a run that another process had begun; None: it is new."""
         self.run_id = directory.name
         self._request = request
         self._plan = plan
         self._process = process
         self._directory = directory
+        self._recorder = Recorder(request, plan, directory)
         self._on_event = on_event
-        self._started = time.monotonic()
+        self._is_new = started_ago is None
+        self._started = time.monotonic() - (started_ago or 0.0)
         self._timed_out = False
+        roots = [request.script.absolute().parent, plan.working_directory]
+        self._user_code = UserCode(roots, plan.working_directory)
+        self._observer = Observer(request, plan.ranks, directory, self._user_code)
         self._result: RunResult | None = None
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._watch, name=f"run {self.run_id}", daemon=True)
-        self._thread.start()
+        # Not Thread.join: a Ctrl+C during it makes CPython 3.11 take the thread for ended.
+        self._ended = threading.Event()
+        threading.Thread(target=self._work, name=f"run {self.run_id}", daemon=True).start()
 
     def cancel(self) -> None:
         """End every process of the run, and nothing else; returns at once."""
         self._process.cancel()
+
+    def leave(self) -> bool:
+        """The editor goes away: end the run, unless it belongs to a scheduler; whether it is being ended."""
+        if isinstance(self._process, GoesOn):
+            self._process.detach()
+            return False
+        self.cancel()
+        return True
 
     def wait(self, timeout: float | None = None) -> RunResult | None:
         """The result, or None when the run still goes on after ``timeout`` seconds.
@@ -58,12 +86,19 @@ class Run:
         Raises what ``on_event`` raised, if it did (a closed pipe, say); the run was then cancelled. A fault of ours in
         explaining the run comes out here, too.
         """
-        self._thread.join(timeout)
-        if self._error is not None and not self._thread.is_alive():
+        self._ended.wait(timeout)
+        if self._error is not None and self._ended.is_set():
             raise self._error
         return self._result
 
+    def _work(self) -> None:
+        try:
+            self._watch()
+        finally:
+            self._ended.set()
+
     def _watch(self) -> None:
+        (self._recorder.begin if self._is_new else self._recorder.resume)()
         log = CombinedLog(self._directory / "log.txt")
         self._say(shlex.join(self._plan.command))
         language = self._request.language
@@ -75,10 +110,14 @@ class Run:
             for line in self._process.follow():
                 if line.stream == "jsonl":
                     self._journal(line)
+                elif line.stream == "status":
+                    self._say(line.text)
                 else:
                     log.write(line)
                     self._emit("output", line.text, line.rank, line.stream)
             self._check_time()
+            self._observe()
+            self._recorder.look()
             if not over:
                 time.sleep(_POLL_SECONDS)
         log.close()
@@ -90,20 +129,31 @@ class Run:
     def _finish(self) -> RunResult:
         directory = self._process.collect()
         evidence = load_evidence(directory, self._plan.ranks)
-        evidence.status = "timed-out" if self._timed_out else self._process.status
-        roots = [self._request.script.absolute().parent, self._plan.working_directory]
+        edited = with_local_files(evidence, directory)
+        evidence.status = self._status()
         language = self._request.language
-        user_code = UserCode(roots, self._plan.working_directory)
+        user_code = self._user_code
         failures, ranks = explain(evidence, user_code, language)
+        if evidence.status == "hung":
+            failures = [*self._observer.failures, *failures]
+        failures = with_job_end(failures, evidence, load_job_end(directory), language)
         failures = [with_predicted_rule(failure, self._plan.ranks) for failure in failures]
-        if evidence.status != "cancelled":
+        if evidence.status == "detached":
+            failures = [out_of_sight(self._request.target, self.run_id, language)]
+        elif evidence.status not in ("cancelled", "hung"):
             compare_ranks(directory, evidence)
+            edited += with_local_files(evidence, directory)
             failures = with_silent_failures(failures, evidence, user_code, language)
         verdict = self._judge(directory, evidence, failures)
+        for sentence in self._observer.last_words():
+            self._say(sentence.in_language(language))
         for failure in (each for each in verdict.failures if each.root_cause):
             self._emit("failure", failure.message, failure.rank)
         missed = self._missed(evidence, verdict.outcome)
-        return self._as_result(verdict, ranks, [*self._plan.limits, *verdict.limits, *missed])
+        limits = [*self._plan.limits, *verdict.limits, *missed, *edited]
+        result = self._as_result(verdict, ranks, limits)
+        self._recorder.end(result, (*self._plan.modified, *verdict.modified), limits)
+        return result
 
     def _judge(self, directory: Path, evidence: Evidence, failures: list[Failure]) -> Verdict:
         outcome = self._outcome(evidence.status, evidence.returncode, failures)
@@ -148,7 +198,7 @@ class Run:
         )
 
     def _outcome(self, status: str, returncode: int | None, failures: Sequence[Failure]) -> Outcome:
-        if self._timed_out:
+        if self._timed_out or self._observer.ends_run:
             return Outcome.FAILED
         if status == "cancelled":
             return Outcome.CANCELLED
@@ -161,9 +211,26 @@ class Run:
     def _journal(self, line: Output) -> None:
         """Tell of the steps; rank 0 speaks for all."""
         entry = parse_entry(line.text)
+        self._observer.heard(line.rank, entry)
         if entry.get("event") == "step" and line.rank == 0:
             text = _STEP.filled(step=entry.get("step")).in_language(self._request.language)
             self._emit("step", text, line.rank)
+
+    def _status(self) -> str:
+        """How the run ended: as the process says, unless it was ended for a reason of ours."""
+        if self._observer.failures and (self._observer.ends_run or self._timed_out):
+            return "hung"
+        if self._timed_out:
+            return "timed-out"
+        # Ended because a failed rank stayed: that rank's failure is the reason.
+        return "exited" if self._observer.ends_run else self._process.status
+
+    def _observe(self) -> None:
+        """Tell what the ranks do, and end the run where they hang."""
+        for event in self._observer.turn():
+            self._tell(event)
+            if self._observer.ends_run:
+                self._process.cancel()
 
     def _check_time(self) -> None:
         limit = self._request.timeout_seconds
@@ -177,11 +244,13 @@ class Run:
         self._emit("status", text)
 
     def _emit(self, kind: str, text: str, rank: int | None = None, stream: str = "stdout") -> None:
+        self._tell(RunEvent(kind, text, rank, stream))
+
+    def _tell(self, event: RunEvent) -> None:
         if self._error is not None:
             return
-        seconds = time.monotonic() - self._started
         try:
-            self._on_event(RunEvent(kind, text, rank, stream, seconds))
+            self._on_event(replace(event, seconds=time.monotonic() - self._started))
         except Exception as error:
             self._error = error
             self._process.cancel()

@@ -7,12 +7,16 @@ the end of the file, which comes however the server dies. Launchers give their r
 group is not enough: on Linux orphans are adopted (PR_SET_CHILD_SUBREAPER) and descendants found in /proc; elsewhere
 through ``ps``.
 
+On another host `on_host.supervise` starts it, detached from the connection; there the lease is a file (``lease_file``:
+JSON, ``until`` in seconds since 1970) that is renewed as long as somebody looks, and ``cancel_file`` ends the run by
+being there.
+
 Writes ``<directory>/supervisor.json``: {"status": "running"|"exited"|"cancelled"|"failed-to-start", "returncode",
-"pid", "leftovers", "error"}.
+"pid", "leftovers", "error", "lease_over"}.
 """
 
 # Started once per run: pathlib would only make it slower.
-# ruff: noqa: PTH105, PTH112, PTH118, PTH123, PTH208
+# ruff: noqa: PTH105, PTH110, PTH112, PTH118, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -30,6 +34,7 @@ from typing import Any
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL_SECONDS = 0.1
+_REPORT_SIZE = 512
 _FAREWELL_SECONDS = 2.0
 """What helpers of a finished run (loggers, uploaders) get before they are ended."""
 
@@ -44,19 +49,24 @@ def main() -> int:
             return 1
         line += part
     specification = json.loads(line)
-    return _Supervisor(specification, lease.fileno()).run()
+    return Supervisor(specification, lease.fileno()).run()
 
 
-class _Supervisor:
-    def __init__(self, specification: dict[str, Any], lease: int) -> None:
+class Supervisor:
+    """One run; ``lease``: the descriptor of standard input, None where files are the lease."""
+
+    def __init__(self, specification: dict[str, Any], lease: int | None) -> None:
         self.directory: str = specification["directory"]
         self.specification = specification
-        self.lease: int | None = lease
+        self.lease = lease
+        self.lease_over = False
+        self.lease_looked_at = 0.0
         self.cancelled_at: float | None = None
         self.seen: dict[int, str] = {}
         self.child: subprocess.Popen[bytes] | None = None
 
     def run(self) -> int:
+        """Start the command and return when none of its processes is left; 0, or 1 where it did not start."""
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._cancel())
@@ -74,7 +84,9 @@ class _Supervisor:
         leftovers = self._end_leftovers() if self.cancelled_at is None else 0
         child.poll()
         status = "exited" if self.cancelled_at is None else "cancelled"
-        self._report(status, returncode=child.returncode, leftovers=leftovers)
+        self._report(
+            status, returncode=child.returncode, leftovers=leftovers, lease_over=self.lease_over
+        )
         return 0
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -109,6 +121,7 @@ class _Supervisor:
         self._reap()
         if self.lease is None:
             time.sleep(_POLL_SECONDS)
+            self._look_at_files()
             return
         readable, _, _ = select.select([self.lease], [], [], _POLL_SECONDS)
         if readable:
@@ -116,6 +129,20 @@ class _Supervisor:
             if not data:
                 self.lease = None
             if not data or b"cancel" in data:
+                self._cancel()
+
+    def _look_at_files(self) -> None:
+        """A lease that cannot be read (a full disk) is not over."""
+        if os.path.exists(self.specification.get("cancel_file") or ""):
+            self._cancel()
+        path, now = self.specification.get("lease_file"), time.monotonic()
+        if path is None or now - self.lease_looked_at < 1.0:
+            return
+        self.lease_looked_at = now
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            with open(path, encoding="ascii") as file:
+                self.lease_over = time.time() > json.load(file)["until"]
+            if self.lease_over:
                 self._cancel()
 
     def _cancel(self) -> None:
@@ -185,13 +212,20 @@ class _Supervisor:
             pass
 
     def _report(self, status: str, **fields: Any) -> None:
-        path = os.path.join(self.directory, "supervisor.json")
-        try:
-            with open(path + ".new", "w", encoding="utf-8") as file:
-                json.dump(dict(fields, status=status, supervisor=os.getpid()), file)
-            os.replace(path + ".new", path)
-        except OSError:
-            pass
+        report(self.directory, status, **fields)
+
+
+def report(directory: str, status: str, **fields: Any) -> None:
+    """Write ``supervisor.json``. On a full disk the old text is written over: its place is there already."""
+    path = os.path.join(directory, "supervisor.json")
+    text = json.dumps(dict(fields, status=status, supervisor=os.getpid())).ljust(_REPORT_SIZE)
+    try:
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(path + ".new", path)
+    except OSError:
+        with contextlib.suppress(OSError), open(path, "r+", encoding="utf-8") as file:
+            file.write(text)
 
 
 def _processes() -> dict[int, tuple[int, str]]:

@@ -96,7 +96,7 @@ def test_journey(journey: str, neovim: str, project: Path) -> None:
 
 @needs_torch
 @pytest.mark.torch
-@pytest.mark.parametrize("journey", ["run", "cancel"])
+@pytest.mark.parametrize("journey", ["run", "cancel", "reports"])
 def test_journey_with_a_run(journey: str, neovim: str, project: Path) -> None:
     _travel(journey, neovim, project)
 

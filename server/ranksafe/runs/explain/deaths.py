@@ -9,6 +9,7 @@ from enum import Enum
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.launcher_report import LauncherReport
+from ranksafe.runs.explain.lost_workers import lost_worker
 from ranksafe.runs.explain.signatures import Signature, match
 from ranksafe.runs.model import Frame
 
@@ -84,7 +85,7 @@ def known_failure(raised: Raised) -> tuple[Signature, Translated] | None:
     """
     explicit = [raised, *_causes(raised)]
     for each in explicit:
-        known = match(each.text, each.frames, innermost(each.frames))
+        known = lost_worker(each) or match(each.text, each.frames, innermost(each.frames))
         if known is not None:
             return known
     return None

@@ -107,9 +107,11 @@ class Evidence:
     launcher: str = ""
     """The launcher's output; of a saved log, everything."""
     status: str = "exited"
-    """As the process's; "timed-out" where it was ended for taking too long."""
+    """As the process's; "timed-out" where it was ended for taking too long, "hung" where its ranks hung."""
     returncode: int | None = None
     expected_ranks: int | None = None
+    repeats: dict[str, int] = field(default_factory=dict)
+    """How often a message was printed that came over and over, by its text with ``#`` for numbers."""
 
 
 def load_evidence(directory: Path, expected_ranks: int | None) -> Evidence:
@@ -142,7 +144,7 @@ def _load_rank(path: Path) -> RankEvidence | None:
     rank.beat = frames_from(beat.get("frames"))
     rank.beat_at = beat.get("time")
     rank.group_size = rank.group_size or beat.get("group")
-    rank.fatal = _fatal_frames(_tail(path.with_suffix(".fatal")))
+    rank.fatal = fatal_frames(_tail(path.with_suffix(".fatal")))
     rank.errors = _tail(path.with_suffix(".stderr"))
     return rank
 
@@ -155,7 +157,8 @@ def _start(rank: RankEvidence, event: Mapping[str, Any]) -> None:
 def _exception(rank: RankEvidence, event: Mapping[str, Any]) -> None:
     raised = raised_from(event["exception"], event.get("thread"))
     if event.get("thread"):
-        rank.thread_errors.append(raised)
+        if rank.raised is None:  # later ones come of the interpreter's going down
+            rank.thread_errors.append(raised)
     else:
         rank.raised, rank.raised_at = raised, event["time"]
 
@@ -243,7 +246,7 @@ def frames_from(data: Any) -> tuple[Frame, ...]:
     )
 
 
-def _fatal_frames(text: str) -> tuple[Frame, ...]:
+def fatal_frames(text: str) -> tuple[Frame, ...]:
     """The crashed thread's stack in faulthandler's text, outermost first; else the main thread's, the last."""
     stacks: list[list[Frame]] = []
     crashed = False

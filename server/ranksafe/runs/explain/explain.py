@@ -12,13 +12,14 @@ from dataclasses import replace
 
 from ranksafe.localization import Language
 from ranksafe.runs.explain import words
+from ranksafe.runs.explain.context import in_context
 from ranksafe.runs.explain.deaths import Death, Ending, deaths_of
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
 from ranksafe.runs.explain.failures import failure_of, launcher_failure, marked_evidence
 from ranksafe.runs.explain.hangs import hang_failures
 from ranksafe.runs.explain.launcher_report import read_launcher
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.timeouts import compare_timeouts
+from ranksafe.runs.explain.ordinary import may_be_about_ranks
 from ranksafe.runs.model import Failure, RankReport
 
 _CAUSES = (Ending.RAISED, Ending.SILENT)
@@ -32,7 +33,7 @@ def explain(
     report = read_launcher(evidence.launcher)
     deaths = deaths_of(evidence, report)
     reports = [_report(death, evidence) for death in deaths]
-    if evidence.status == "cancelled":
+    if evidence.status in ("cancelled", "hung"):
         return [], reports
     if evidence.status == "timed-out":
         return hang_failures([death.rank for death in deaths], language), reports
@@ -47,7 +48,7 @@ def explain(
     if root is None:
         failure = launcher_failure(evidence, user_code, language)
         return ([failure] if failure else []), reports
-    first = _compared(failure_of(root, deaths, language), evidence)
+    first = in_context(failure_of(root, deaths, language), evidence, report)
     failures = [_on_every_rank(first, deaths, language)]
     for death in ordered:
         if death is not root and death.ending in (*_CAUSES, Ending.PEER_LOST):
@@ -57,17 +58,11 @@ def explain(
     return failures, reports
 
 
-def _compared(failure: Failure, evidence: Evidence) -> Failure:
-    if failure.kind != "collective-timeout":
-        return failure
-    said = "\n".join((evidence.launcher, *(rank.errors for rank in evidence.ranks.values())))
-    together = compare_timeouts(said)
-    return failure if together is None else replace(failure, explanation=together)
-
-
 def _on_every_rank(failure: Failure, deaths: Sequence[Death], language: Language) -> Failure:
     """An unknown exception that every rank met at the same line is hardly about several GPUs."""
     if failure.kind != "exception" or len(deaths) < 2:
+        return failure
+    if may_be_about_ranks(failure.message, failure.frames):
         return failure
     alike = all(
         death.ending is Ending.RAISED and _same(failure_of(death, deaths, language), failure)
@@ -122,6 +117,9 @@ def _report(death: Death, evidence: Evidence) -> RankReport:
         Ending.UNKNOWN: "stopped" if evidence.returncode else "unknown",
     }
     outcome = names[death.ending]
-    if evidence.status in ("cancelled", "timed-out") and death.ending is not Ending.FINISHED:
+    if (
+        evidence.status in ("cancelled", "timed-out", "hung")
+        and death.ending is not Ending.FINISHED
+    ):
         outcome = "stopped"
     return RankReport(rank.rank, rank.host, death.exit, outcome)

@@ -10,12 +10,16 @@ from ranksafe.runs.explain import limits, words
 from ranksafe.runs.explain.deaths import Death, Ending, innermost, known_failure, signal_name
 from ranksafe.runs.explain.evidence import Evidence, Raised
 from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.ordinary import ordinary
+from ranksafe.runs.explain.printed import printed_failure
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.traceback_text import parse_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank, unfold
 from ranksafe.runs.model import Failure, Frame
 
 _MESSAGE_LIMIT = 2000
+_STARVED = frozenset({"Empty", "Full", "TimeoutError", "BrokenBarrierError"})
+"""What a thread meets that waits for one which is gone."""
 _LAUNCHER_ERRORS = ("ChildFailedError", "CalledProcessError")
 
 
@@ -24,6 +28,8 @@ def marked_evidence(evidence: Evidence, user_code: UserCode) -> Evidence:
     for rank in evidence.ranks.values():
         if rank.raised is None and rank.thread_errors and not rank.ended:
             rank.raised = rank.thread_errors[-1]
+        if rank.raised is not None and rank.raised.type in _STARVED:
+            rank.raised = _starved_by(rank.thread_errors, user_code) or rank.raised
         if rank.raised is None:
             rank.raised = _printed(rank.errors)
         if rank.raised is not None:
@@ -32,6 +38,12 @@ def marked_evidence(evidence: Evidence, user_code: UserCode) -> Evidence:
         rank.beat = user_code.marked(rank.beat)
         rank.fatal = user_code.marked(rank.fatal)
     return evidence
+
+
+def _starved_by(thread_errors: Sequence[Raised], user_code: UserCode) -> Raised | None:
+    """The first exception that ended a thread of the user's code: what the main thread then waited for in vain."""
+    marked = (_marked(unfold(error), user_code) for error in thread_errors)
+    return next((error for error in marked if innermost(error.frames) is not None), None)
 
 
 def _printed(errors: str) -> Raised | None:
@@ -80,7 +92,7 @@ def raised_failure(raised: Raised, rank: int | None, language: Language) -> Fail
     origin = blamed(raised)
     known = known_failure(raised)
     kind = known[0].kind if known else "exception"
-    explanation = known[1] if known else words.UNKNOWN
+    explanation = known[1] if known else ordinary(origin) or words.UNKNOWN
     return _located(
         Failure(
             kind=kind,
@@ -151,7 +163,7 @@ def _message(raised: Raised, origin: Raised, language: Language) -> str:
     first = _short(origin.text if origin.where else raised.text)
     if origin.where:
         return f"{first} [{origin.where}]"
-    if origin is raised:
+    if origin is raised or _short(origin.text) == first:
         return first
     return words.CAUSED_BY.in_language(language).format(outer=first, inner=_short(origin.text))
 
@@ -180,7 +192,10 @@ def _silent(death: Death, language: Language) -> Failure:
     rank, status = death.rank, death.exit or 0
     frames = rank.fatal or rank.exit_frames or rank.beat
     exact = bool(rank.fatal or rank.exit_frames)
-    known = match(rank.errors[-4000:]) if status > 0 else None
+    told = (
+        printed_failure(list(enumerate(rank.errors[-4000:].splitlines()))) if status > 0 else None
+    )
+    known = match(told.raised.text) if told is not None else None
     if status < 0:
         kind = "killed" if signal_name(status) == "SIGKILL" else "fatal-signal"
         message = words.KILLED.in_language(language).format(signal=signal_name(status))
@@ -237,13 +252,9 @@ def launcher_failure(evidence: Evidence, user_code: UserCode, language: Language
         if failure.kind == "exception":
             failure = replace(failure, kind="launcher", explanation=words.LAUNCHER)
         return failure
-    known = match(evidence.launcher)
-    if known is not None and not known[0].secondary:
-        text = _last_line(evidence.launcher)
-        return replace(
-            words.without_place(known[0].kind, Translated(text, text), known[1], language),
-            code=known[0].code,
-        )
+    printed = printed_failure(list(enumerate(evidence.launcher.splitlines())))
+    if printed is not None and not printed.secondary:
+        return raised_failure(printed.raised, None, language)
     if not evidence.returncode:
         return None
     text = _last_line(evidence.launcher) or f"exit status {evidence.returncode}"

@@ -6,11 +6,22 @@ import re
 from dataclasses import dataclass, field
 
 _SUMMARY = re.compile(
+    r"(?:time\s*: (?P<time>\S+)\s*\n\s*host\s*: (?P<host>\S+)\s*\n\s*)?"
     r"rank\s*: (?P<rank>\d+) \(local_rank: \d+\)\s*\n.*?exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)"
 )
-_FIRST = re.compile(r"Root Cause.*?rank\s*: (?P<rank>\d+) \(local_rank", re.DOTALL)
+_FIRST = re.compile(
+    r"Root Cause \(first observed failure\):\s*\n\s*\[\d+\]:\s*\n\s*time\s*: (?P<time>\S+)\s*\n"
+    r"(?:.*\n){0,2}?\s*rank\s*: (?P<rank>\d+) \(local_rank"
+)
+_FIRST_LOOSELY = re.compile(r"Root Cause.*?rank\s*: (?P<rank>\d+) \(local_rank", re.DOTALL)
 _FAILED = re.compile(
     r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)"
+)
+_DEEPSPEED = re.compile(
+    r"\[launch\.py:\d+:sigkill_handler\] \[.*?'--local_rank=(?P<rank>\d+)'.*exits with return code = (?P<code>-?\d+)"
+)
+_LIGHTNING = re.compile(
+    r"\[rank: (?P<rank>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"
 )
 _STATUS = re.compile(r"returned non-zero exit status (?P<code>\d+)\.")
 _SIGNAL = re.compile(r"died with <Signals\.\w+: (?P<number>\d+)>")
@@ -26,19 +37,38 @@ class LauncherReport:
     stopped_pids: set[int] = field(default_factory=set)
     only_exit: int | None = None
     """The exit code of the only process, from a launcher that starts just one."""
+    pids: dict[int, int] = field(default_factory=dict)
+    """Of the ranks whose exit is known."""
+    hosts: dict[int, str] = field(default_factory=dict)
 
 
 def read_launcher(text: str) -> LauncherReport:
-    """The report in torchrun's, accelerate's and ``subprocess``'s words (torch 1.8 to 2.13)."""
+    """The report in torchrun's, accelerate's, DeepSpeed's, Lightning's and ``subprocess``'s words (torch 1.8 to 2.13).
+
+    With several machines each has a launcher, and each names a root cause of its own: the earliest counts.
+    """
     report = LauncherReport()
-    for match in _FAILED.finditer(text):
-        report.exits[int(match["rank"])] = int(match["code"])
-        report.first = int(match["rank"]) if report.first is None else report.first
     for match in _SUMMARY.finditer(text):
-        report.exits[int(match["rank"])] = int(match["code"])
-    first = _FIRST.search(text)
-    if first:
-        report.first = int(first["rank"])
+        rank = int(match["rank"])
+        report.exits[rank], report.pids[rank] = int(match["code"]), int(match["pid"])
+        if match["host"]:
+            report.hosts[rank] = match["host"]
+    summarised = set(report.pids.values())
+    for match in _FAILED.finditer(text):
+        # The line knows the rank on its machine only; the summary that follows it, the real one.
+        if int(match["pid"]) not in summarised:
+            report.exits[int(match["rank"])] = int(match["code"])
+            report.pids[int(match["rank"])] = int(match["pid"])
+            report.first = int(match["rank"]) if report.first is None else report.first
+    for match in (*_DEEPSPEED.finditer(text), *_LIGHTNING.finditer(text)):
+        report.exits.setdefault(int(match["rank"]), int(match["code"]))
+        report.first = int(match["rank"]) if report.first is None else report.first
+    firsts = sorted((match["time"], int(match["rank"])) for match in _FIRST.finditer(text))
+    loosely = _FIRST_LOOSELY.search(text)
+    if firsts:
+        report.first = firsts[0][1]
+    elif loosely:
+        report.first = int(loosely["rank"])
     report.stopped_pids = {int(match["pid"]) for match in _STOPPED.finditer(text)}
     if status := _STATUS.search(text):
         report.only_exit = int(status["code"])

@@ -106,6 +106,8 @@ _KINDS = {
     "worker-killed": "host-memory",
     "shared-memory": "host-memory",
     "disk-full": "disk",
+    "write-failed": "disk",
+    "worker-died": "host-memory",
     "fatal-signal": "crash",
 }
 """Known failures that say something of this machine only."""

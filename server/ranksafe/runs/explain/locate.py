@@ -42,6 +42,9 @@ class UserCode:
         parts = Path(path).parts
         if _LIBRARY_PARTS.intersection(parts) or _is_standard_library(parts):
             return False
+        if len(parts) > 1 and parts[-2] == "bin" and "." not in parts[-1]:
+            # What pip installs to start a library's command: torchrun, accelerate.
+            return False
         return self._anywhere or any(
             path == root or path.startswith(root.rstrip("/") + "/") for root in self._roots
         )

@@ -176,6 +176,7 @@ _WITHOUT_A_WORD = frozenset(
         "peer-lost",
         "rank-left-early",
         "run-lost",
+        "worker-died",
         "worker-killed",
     }
 )

@@ -1,38 +1,139 @@
-"""Collective timeouts of several ranks compared: who was somewhere else."""
+"""Collective timeouts: what one rank waited for, and which rank was somewhere else."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ranksafe.localization import Translated
 
 _WORK = re.compile(
-    r"\[Rank (?P<rank>\d+)\] Watchdog caught collective operation timeout: "
+    r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\] Watchdog caught collective operation timeout: "
     r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)"
 )
+_DETAILS = re.compile(
+    r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)(?:, NumelIn=(?P<sent>\d+), NumelOut=(?P<got>\d+))?"
+    r"[^)]*?Timeout\(ms\)=(?P<limit>\d+)\)(?: ran for (?P<ran>\d+) milliseconds)?"
+)
+_COMPLETED = re.compile(
+    r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\].*?last enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), "
+    r"last completed (?:NCCL )?work: (?P<completed>-?\d+)"
+)
+_SHARDED = frozenset({"_REDUCE_SCATTER_BASE", "_ALLGATHER_BASE", "REDUCE_SCATTER", "ALLGATHER"})
 
 
-def compare_timeouts(text: str) -> Translated | None:
-    """What the ranks' NCCL watchdogs tell together; None with fewer than two ranks."""
-    waits = {
-        int(match["rank"]): (int(match["number"]), match["op"]) for match in _WORK.finditer(text)
-    }
+def explain_timeout(text: str) -> Translated:
+    """What one rank's watchdog tells by itself."""
+    found = _DETAILS.search(text)
+    if found is None:
+        return _WAITED_LONG
+    milliseconds = int(found["ran"] or found["limit"])
+    seconds = round(milliseconds / 1000)
+    values: dict[str, object] = {"op": found["op"], "number": found["number"], "seconds": seconds}
+    if found["sent"] is None:
+        said = _WAITED.filled(**values)
+    else:
+        said = _WAITED_WITH_SIZE.filled(**values, elements=found["sent"])
+    parts = [said, _shards(found), _COMPARE]
+    return Translated(
+        " ".join(part.en for part in parts if part.en), "".join(part.zh_cn for part in parts)
+    )
+
+
+def _shards(found: re.Match[str]) -> Translated:
+    sent, got = int(found["sent"] or 0), int(found["got"] or 0)
+    if found["op"] not in _SHARDED or not sent or not got or sent == got:
+        return Translated("", "")
+    return _SHARDED_TRAINING.filled(ranks=round(max(sent, got) / min(sent, got)))
+
+
+def compare_timeouts(text: str, ranks: Iterable[int] = ()) -> Translated | None:
+    """What the ranks' NCCL watchdogs tell together; None with fewer than two ranks.
+
+    ``ranks``: all that are known to exist, so that one that said nothing is missed.
+    """
+    waits = _waits(text)
     if len(waits) < 2:
-        return None
+        return _by_completed(text)
     listed = ", ".join(
         f"rank {rank}: {op} #{number}" for rank, (number, op) in sorted(waits.items())
     )
     if len(set(waits.values())) == 1:
+        silent = sorted(set(ranks) - waits.keys())
+        if silent:
+            return _SAME_BUT.filled(ranks=listed, silent=", ".join(map(str, silent)))
         return _SAME.filled(ranks=listed)
     if len({number for number, _ in waits.values()}) == 1:
         return _DIFFERENT_OPERATION.filled(ranks=listed)
-    behind = min(waits, key=lambda rank: waits[rank][0])
+    behind = _behind(waits)
     return _BEHIND.filled(ranks=listed, behind=behind)
 
 
+def missing_rank(text: str, ranks: Iterable[int]) -> int | None:
+    """The one rank that the others waited for, if the watchdogs tell; None where it is none or several."""
+    waits = _waits(text)
+    if len(waits) < 2:
+        return None
+    silent = set(ranks) - waits.keys()
+    if len(set(waits.values())) == 1:
+        return silent.pop() if len(silent) == 1 else None
+    numbers = [number for number, _ in waits.values()]
+    behind = _behind(waits)
+    return behind if numbers.count(waits[behind][0]) == 1 and not silent else None
+
+
+def _waits(text: str) -> dict[int, tuple[int, str]]:
+    """What each rank's first timeout was in: the number of the collective and its kind."""
+    waits: dict[int, tuple[int, str]] = {}
+    for match in _WORK.finditer(text):
+        waits.setdefault(int(match["rank"]), (int(match["number"]), match["op"]))
+    return waits
+
+
+def _behind(waits: dict[int, tuple[int, str]]) -> int:
+    return min(waits, key=lambda rank: waits[rank][0])
+
+
+def _by_completed(text: str) -> Translated | None:
+    """Who is behind, by the numbers of collectives that each rank completed."""
+    done = {int(match["rank"]): int(match["completed"]) for match in _COMPLETED.finditer(text)}
+    if len(done) < 2 or len(set(done.values())) == 1:
+        return None
+    listed = ", ".join(f"rank {rank}: {number}" for rank, number in sorted(done.items()))
+    return _COMPLETED_LESS.filled(ranks=listed, behind=min(done, key=lambda rank: done[rank]))
+
+
+_WAITED_LONG = Translated(
+    en="This rank waited in a collective until the timeout: another rank never joined, or joined another one.",
+    zh_cn="该 rank 在集合通信中一直等到超时：有 rank 没有参与，或参与了别的集合通信。",
+)
+_WAITED = Translated(
+    en="This rank waited {seconds} s in {op} #{number} until the timeout.",
+    zh_cn="该 rank 在 {op} #{number} 中等待了 {seconds} 秒，直到超时。",
+)
+_WAITED_WITH_SIZE = Translated(
+    en="This rank waited {seconds} s in {op} #{number} ({elements} elements) until the timeout.",
+    zh_cn="该 rank 在 {op} #{number}（{elements} 个元素）中等待了 {seconds} 秒，直到超时。",
+)
+_SHARDED_TRAINING = Translated(
+    en="It is a collective of sharded training (FSDP, ZeRO) over {ranks} ranks.",
+    zh_cn="这是 {ranks} 个 rank 的分片训练（FSDP、ZeRO）中的集合通信。",
+)
+_COMPARE = Translated(
+    en="Another rank never joined it, or joined another one: compare the ranks. The one that reports a lower number, "
+    "another operation or nothing at all is the cause, not this one.",
+    zh_cn="有 rank 没有参与，或参与了别的集合通信：请比较各 rank。报告的序号更小、操作不同或没有报告的 rank 才是原因，"
+    "不是这个。",
+)
 _SAME = Translated(
     en="All ranks that spoke waited in the same collective ({ranks}): one that is not listed is missing or slow.",
     zh_cn="已报告的 rank 都在等待同一个集合通信（{ranks}）：未列出的某个 rank 缺席或过慢。",
+)
+_SAME_BUT = Translated(
+    en="These ranks waited in the same collective ({ranks}). Rank {silent} reported no timeout: it never came to that "
+    "collective, so look at what it did instead.",
+    zh_cn="这些 rank 在等待同一个集合通信（{ranks}）。rank {silent} 没有报告超时：它没有到达该集合通信，"
+    "请查看它在做什么。",
 )
 _DIFFERENT_OPERATION = Translated(
     en="The ranks took different branches: at the same number they ran different collectives ({ranks}).",
@@ -41,4 +142,9 @@ _DIFFERENT_OPERATION = Translated(
 _BEHIND = Translated(
     en="The ranks are not at the same collective ({ranks}): rank {behind} is behind, look at what it does instead.",
     zh_cn="各 rank 不在同一个集合通信上（{ranks}）：rank {behind} 落后，请查看它在做什么。",
+)
+_COMPLETED_LESS = Translated(
+    en="The ranks completed different numbers of collectives ({ranks}): rank {behind} is behind, look at what it does "
+    "instead.",
+    zh_cn="各 rank 完成的集合通信数不同（{ranks}）：rank {behind} 落后，请查看它在做什么。",
 )

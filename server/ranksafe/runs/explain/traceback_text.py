@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.model import Frame
@@ -25,24 +25,46 @@ _MEMBER = re.compile(r"^\s*(?:\+-)?\+?-+ \d+ -+\s*$")
 _MARGIN = re.compile(r"^(?:\s{2})*[|+]\s?(?=[^-]|$)")
 _NOT_A_MESSAGE = re.compile(
     r"^(?:[WEIF]\d{4} \d\d:|\[[WEIF]\d* |\d{4}-\d\d-\d\d[ T]|(?:ERROR|WARNING|INFO)[: ]|=+$|-{10,}$"
-    r"|\[rank ?\d+\]|Exception in thread |Exception ignored in|terminate called)"
+    r"|\[rank ?\d+\]|Exception in thread |Exception ignored in|terminate called|\[W\d* |wandb: |\(raylet"
+    r"|slurmstepd|srun: |sbatch: |Process \w+-\d+:$|Killed$|Terminated$|\"{3}$)"
 )
 _LONGEST_MESSAGE = 60
 _LONGEST_QUOTE = 500
+_FOREIGN_LINES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A traceback and where in the text it is; lines are counted as the caller counts them."""
+
+    raised: Raised
+    first: int
+    last: int
+    ignored: bool = False
+    """Python or its logging says that it went on: ``Exception ignored in``, ``--- Logging error ---``."""
+    logged: bool = False
+    """A log record stands right above it, as ``logging.exception`` writes it: the script caught it."""
 
 
 def parse_tracebacks(text: str) -> list[Raised]:
     """Every traceback in one stream of lines, in order; chained ones as one exception with its causes."""
-    return list(_Parser(text.splitlines()).parse())
+    return [each.raised for each in locate_tracebacks(list(enumerate(text.splitlines())))]
+
+
+def locate_tracebacks(lines: Sequence[tuple[int, str]]) -> list[Located]:
+    """The same for numbered lines, with the numbers of each traceback's first and last line."""
+    return _Parser(lines).parse()
 
 
 class _Parser:
-    def __init__(self, lines: Iterable[str]) -> None:
-        self.lines = [_MARGIN.sub("", line) for line in _without_echoes(lines)]
+    def __init__(self, lines: Iterable[tuple[int, str]]) -> None:
+        kept = list(_without_echoes(lines))
+        self.numbers = [number for number, _ in kept]
+        self.lines = [_MARGIN.sub("", line) for _, line in kept]
         self.position = 0
 
-    def parse(self) -> Iterator[Raised]:
-        found: list[Raised] = []
+    def parse(self) -> list[Located]:
+        found: list[Located] = []
         relation: str | None = None
         member = False
         while self.position < len(self.lines):
@@ -56,11 +78,28 @@ class _Parser:
             elif _HEADER.search(line) or self._is_bare_syntax_error(line):
                 if not _HEADER.search(line):
                     self.position -= 1
+                first = self.position
+                announced = self._announcement(first - 1)
                 raised = self._traceback()
                 if raised is not None:
-                    _append(found, raised, relation, member)
+                    if thread := _IN_THREAD.match(announced):
+                        raised = replace(raised, where=thread["name"])
+                    last = min(self.position, len(self.numbers)) - 1
+                    each = Located(
+                        raised,
+                        self.numbers[min(first, len(self.numbers)) - 1],
+                        self.numbers[last],
+                        ignored=announced.startswith(_IGNORED),
+                        logged=_RECORD.search(announced) is not None,
+                    )
+                    _append(found, each, relation, member)
                 relation, member = None, False
-        yield from found
+        return found
+
+    def _announcement(self, header: int) -> str:
+        """The last line before a traceback, which may say whose it is."""
+        before = self.lines[max(0, header - 3) : header]
+        return next((line.strip() for line in reversed(before) if line.strip()), "")
 
     def _is_bare_syntax_error(self, line: str) -> bool:
         """A SyntaxError in the script itself is printed without a header."""
@@ -85,24 +124,40 @@ class _Parser:
                 if frames and not frames[-1].source and not _MARKERS.match(line):
                     frames[-1] = replace(frames[-1], source=line.strip())
             elif line.strip() and not _HEADER.search(line):
+                if frames and self._goes_on():
+                    self.position += 1
+                    continue
                 last = _LAST.match(line.strip())
                 if last is None or not frames:
                     return None
                 self.position += 1
-                return _unsourced(last["type"], self._message(last["message"] or ""), frames)
+                name = last["type"].rsplit(".", 1)[-1]
+                return _unsourced(name, self._message(name, last["message"] or ""), frames)
             self.position += 1
         return None
 
     def _is_inside(self, line: str, frames: list[Frame]) -> bool:
         return bool(frames) and line.startswith(("    ", "  [Previous line"))
 
-    def _message(self, first: str) -> str:
+    def _goes_on(self) -> bool:
+        """Whether this line is another process's, written into the middle of the traceback."""
+        for line in self.lines[self.position + 1 : self.position + 1 + _FOREIGN_LINES]:
+            if _FRAME.match(line):
+                return True
+            if _HEADER.search(line) or line.strip() in _CONNECTORS:
+                return False
+        return False
+
+    def _message(self, name: str, first: str) -> str:
         """The rest of a message of several lines; it has no end mark, so what looks like a log ends it.
 
-        A message that quotes another process's traceback goes on through that one header.
+        A message that quotes another process's traceback goes on through that one header. Python's own errors about
+        names, keys and files take one line.
         """
         lines = [first]
         quotes = self._quotes(first)
+        if name in _ONE_LINE and not quotes:
+            return first.strip()
         limit = _LONGEST_QUOTE if quotes else _LONGEST_MESSAGE
         quoted = False
         while self.position < len(self.lines) and len(lines) < limit:
@@ -124,25 +179,47 @@ class _Parser:
         return "Caught " in first or next(following, "").startswith("-- Process ")
 
 
-def _append(found: list[Raised], raised: Raised, relation: str | None, member: bool) -> None:
-    if relation == "cause" and found:
-        found[-1] = replace(raised, cause=found[-1])
-    elif relation == "context" and found:
-        found[-1] = replace(raised, context=found[-1])
-    elif member and found:
-        found[-1] = replace(found[-1], group=(*found[-1].group, raised))
+def _append(found: list[Located], each: Located, relation: str | None, member: bool) -> None:
+    if not found or not (relation or member):
+        found.append(each)
+        return
+    before, raised = found[-1].raised, each.raised
+    if relation == "cause":
+        raised = replace(raised, cause=before)
+    elif relation == "context":
+        raised = replace(raised, context=before)
     else:
-        found.append(raised)
+        raised = replace(before, group=(*before.group, raised))
+    found[-1] = replace(found[-1], raised=raised, last=each.last)
 
 
 def _unsourced(name: str, message: str, frames: list[Frame]) -> Raised:
-    return Raised(type=name.rsplit(".", 1)[-1], message=message, frames=tuple(frames))
+    return Raised(type=name, message=message, frames=tuple(frames))
 
 
-def _without_echoes(lines: Iterable[str]) -> Iterator[str]:
+def _without_echoes(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
     """Two ranks that fail alike and share a stream print each line twice in a row."""
     previous = None
-    for line in lines:
+    for number, line in lines:
         if line != previous or not line.strip():
-            yield line
+            yield number, line
         previous = line
+
+
+_IN_THREAD = re.compile(r"^Exception in thread (?P<name>.+?):?$")
+_ONE_LINE = frozenset(
+    {
+        *(
+            "KeyError",
+            "IndexError",
+            "NameError",
+            "UnboundLocalError",
+            "ZeroDivisionError",
+            "RecursionError",
+        ),
+        *("JSONDecodeError", "UnicodeDecodeError", "ModuleNotFoundError", "FileNotFoundError"),
+        *("PermissionError", "IsADirectoryError", "NotADirectoryError", "FileExistsError"),
+    }
+)
+_RECORD = re.compile(r"(?:^|[\s\[|])(?:ERROR|WARNING|CRITICAL)\b[\]:|\s-]")
+_IGNORED = ("Exception ignored in", "--- Logging error ---", "Exception ignored on")

@@ -9,6 +9,11 @@ UNKNOWN = Translated(
     en="This failure is not one ranksafe knows; the message and the call chain are the rank's own.",
     zh_cn="ranksafe 不认识此故障；消息和调用链均为该 rank 的原始内容。",
 )
+ORDINARY = Translated(
+    en="Your own code raised this here. It is an ordinary {type}: neither the message nor the line has anything to do "
+    "with several GPUs, and one GPU would show it too.",
+    zh_cn="你自己的代码在此处抛出了该错误。这是普通的 {type}：消息和该行都与多 GPU 无关，单 GPU 也会出现。",
+)
 EVERY_RANK = Translated(
     en="Every rank failed here in the same way, so this is most likely an ordinary error that one GPU would show too.",
     zh_cn="每个 rank 都在此处以相同方式失败，因此这很可能是单 GPU 也会出现的普通错误。",
@@ -22,8 +27,9 @@ OF_SIGNAL = {
         zh_cn="该 rank 被强制终止，来不及说明原因。通常是机器内存不足（请查看内核日志），或被人或调度器终止。",
     ),
     "SIGSEGV": Translated(
-        en="Compiled code accessed memory it may not. Suspect packages built for another version of torch.",
-        zh_cn="编译代码非法访问了内存。请检查为其他版本 torch 构建的包。",
+        en="Compiled code accessed memory it may not. Suspect packages built for another version of torch; with "
+        "PYTHONFAULTHANDLER=1 the Python line is printed.",
+        zh_cn="编译代码非法访问了内存。请检查为其他版本 torch 构建的包；设置 PYTHONFAULTHANDLER=1 会打印 Python 行。",
     ),
     "SIGABRT": Translated(
         en="Compiled code ended the rank on purpose; its last lines on standard error say why.",
@@ -40,6 +46,12 @@ EXITED = Translated(
     en="The rank ended itself with an exit status and without an exception; the other ranks then lost their "
     "connection to it.",
     zh_cn="该 rank 以退出码自行结束，没有抛出异常；其他 rank 随后与它失去连接。",
+)
+NOT_IN_LOG = Translated(
+    en="The launcher says that this rank failed, and this log does not say why: look at the rank's own standard error "
+    "(torchrun keeps it with --log-dir and --redirects 3).",
+    zh_cn="启动器表示该 rank 失败，但此日志没有说明原因：请查看该 rank 自己的标准错误（torchrun 可用 --log-dir 和 "
+    "--redirects 3 保存）。",
 )
 APPROXIMATE = Translated(
     en="The line is where it was last seen, at most a second earlier.",

@@ -25,6 +25,14 @@ def target_named(name: str) -> Target:
             from ranksafe.runs.targets.simulated import target_of
 
             found = target_of(name)
+        elif kind == "ssh":
+            from ranksafe.runs.targets.ssh import SshTarget
+
+            found = SshTarget(name.partition(":")[2])
+        elif kind == "slurm" and name != kind:
+            from ranksafe.runs.targets.slurm.target import SlurmTarget
+
+            found = SlurmTarget(name.partition(":")[2])
         else:
             found = None
     except ImportError as error:
@@ -36,9 +44,18 @@ def target_named(name: str) -> Target:
     return found
 
 
+def named_targets() -> list[str]:
+    """This machine, then the hosts and clusters that the user's own files name; none from a file that is broken."""
+    from ranksafe.runs.remote.host_settings import named_hosts
+    from ranksafe.runs.targets.slurm.settings import named_clusters
+
+    hosts = [f"ssh:{name}" for name in named_hosts()]
+    return ["local", *hosts, *(f"slurm:{name}" for name in named_clusters())]
+
+
 _UNKNOWN = Translated(
-    en='There is no target "{name}". Known: local, simulated:N (N GPUs).',
-    zh_cn="没有名为“{name}”的目标。可用目标：local、simulated:N（N 个 GPU）。",
+    en='There is no target "{name}". Known: local, simulated:N (N GPUs), ssh:HOST, slurm:NAME.',
+    zh_cn="没有名为“{name}”的目标。可用目标：local、simulated:N（N 个 GPU）、ssh:HOST、slurm:NAME。",
 )
 _NOT_HERE = Translated(
     en="Local runs need Linux or macOS. On Windows, work inside WSL.",

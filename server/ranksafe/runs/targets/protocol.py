@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ranksafe.localization import Translated
 from ranksafe.runs.launch_plan import Plan
@@ -39,7 +39,7 @@ class Output:
     rank: int | None
     """None: the launcher."""
     stream: str
-    """``stdout``, ``stderr``, or ``jsonl``: an entry of the agent's journal."""
+    """``stdout``, ``stderr``, ``jsonl``: an entry of the agent's journal, or ``status``: of the run, for people."""
     text: str
 
 
@@ -61,6 +61,14 @@ class Process(Protocol):
     @property
     def status(self) -> str:
         """``exited``, ``cancelled``, ``failed-to-start``, ``lost`` (the supervisor itself died), or ``running``."""
+
+
+@runtime_checkable
+class GoesOn(Protocol):
+    """A process that belongs to a scheduler: it goes on when the editor is closed, and is found again."""
+
+    def detach(self) -> None:
+        """Look at it no more."""
 
 
 class Target(Protocol):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.facts import is_main_guard
 from ranksafe.semantics.rank_flow.caller_counts import even_loops, without_even_loops
 from ranksafe.semantics.rank_flow.comparison.comparison import Comparison
+from ranksafe.semantics.rank_flow.comparison.loops import counts_by_rank
 from ranksafe.semantics.rank_flow.diagram import Traces, rows
 from ranksafe.semantics.rank_flow.functions import Functions
 from ranksafe.semantics.rank_flow.interpreter import Interpreter
@@ -23,7 +25,7 @@ from ranksafe.semantics.rank_flow.roots import roots_around
 from ranksafe.semantics.rank_flow.run import Frame, Heap, TooLarge
 from ranksafe.semantics.rank_flow.sources import World
 from ranksafe.semantics.rank_flow.unwaited import unwaited
-from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Known, Thing
+from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Known, Thing, Unknown
 from ranksafe.semantics.units import callee_name
 from ranksafe.semantics.walking import FUNCTIONS
 
@@ -147,7 +149,9 @@ class RankFlow:
         """The size of a second world, when two ranks do not show what the code does."""
         largest = max(run.run.largest_rank for run in runs)
         if self._ranks is not None and 2 < self._ranks <= _LARGEST_WORLD:
-            if largest >= 1 or any(communicates(run.run.items) for run in runs):
+            if largest >= 1 or any(
+                communicates(run.run.items) or counts_by_rank(run.run.items) for run in runs
+            ):
                 return self._ranks
         if largest >= 2:
             return min(largest + 1, _LARGEST_WORLD)
@@ -191,6 +195,9 @@ class RankFlow:
                 continue
             if isinstance(value, Known) and value.origin is not None:
                 continue
+            if isinstance(value, Unknown) and value.steps is not None:
+                # Other methods may have stored more.
+                attributes[name] = replace(value, steps=None)
             if isinstance(value, Thing) and value.kind != "function":
                 continue
             stores = module.attribute_stores(cls, name)

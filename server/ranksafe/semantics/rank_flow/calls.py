@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow import sources
+from ranksafe.semantics.rank_flow.library_calls.growing_dictionaries import given_away
 from ranksafe.semantics.rank_flow.operations import operation_named
 from ranksafe.semantics.rank_flow.sharding import is_sharded
 from ranksafe.semantics.rank_flow.values import (
@@ -54,6 +55,11 @@ class Calls:
 
     def value(self, node: ast.Call) -> Value:
         """What a call returns; its collectives are written to the trace."""
+        found = self._value(node)
+        given_away(self._run, node)
+        return found
+
+    def _value(self, node: ast.Call) -> Value:
         run = self._run
         name = run.module.qualified_name(node.func)
         receiver: Value | None = None

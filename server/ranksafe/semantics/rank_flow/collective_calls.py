@@ -6,8 +6,8 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ranksafe.semantics.rank_flow.expressions.groups import Groups, may_have
 from ranksafe.semantics.rank_flow.expressions.reduced_entries import forget_entry
+from ranksafe.semantics.rank_flow.group_roots import GroupRoots, has_root, root_in_group
 from ranksafe.semantics.rank_flow.library_calls import device_meshes
 from ranksafe.semantics.rank_flow.library_calls.batched_sends import batched
 from ranksafe.semantics.rank_flow.object_lists import ObjectLists
@@ -50,6 +50,7 @@ class CollectiveCalls:
         self._run = interpreter.run
         self._interpreter = interpreter
         self._lists = ObjectLists(interpreter)
+        self._roots = GroupRoots(interpreter)
 
     def value(self, node: ast.Call, operation: Operation, receiver: Value | None) -> Value:
         """What the operation returns; it is written to the trace if it synchronises ranks here."""
@@ -94,7 +95,9 @@ class CollectiveCalls:
             event.model = receiver
         if operation.root is not None:
             root = operation.root.of(node)
-            if root is not None:
+            if (of_group := root_in_group(node)) is not None:
+                event.root = self._roots.of_member(of_group, group)
+            elif root is not None:
                 event.root = self._interpreter.expressions.value(root)
             elif operation.root_default is not None:
                 event.root = Known(operation.root_default)
@@ -110,11 +113,11 @@ class CollectiveCalls:
         if group is not None and group.detail is not None:
             if run.world.rank not in group.detail:
                 run.note("outside-group", node, event=event)
-            elif not self._has_root(event, (("", group),)):
+            elif not has_root(event, (("", group),)):
                 sends = operation.kind == "point-to-point"
                 run.note("outside-group" if sends else "foreign-root", node, event=event)
         elif not group_known and operation.kind == "collective":
-            self._note_foreign_root(event, node, operation)
+            self._roots.note_foreign(event, node, operation)
         run.items.append(event)
         result = self._result(node, operation, event)
         if isinstance(result, Thing) and result.kind == "group":
@@ -126,21 +129,6 @@ class CollectiveCalls:
         if self._is_asynchronous(node, operation):
             return Thing("work", node=node, module=run.module)
         return result
-
-    def _note_foreign_root(self, event: Event, node: ast.Call, operation: Operation) -> None:
-        """One of several groups, and the root is in none of those of this rank."""
-        expression = None if operation.group is None else operation.group.of(node)
-        value = None if expression is None else self._interpreter.expressions.look(expression)
-        if isinstance(value, Unknown) and value.groups:
-            rank = self._run.world.rank
-            mine = tuple(item for item in value.groups if may_have((item,), rank))
-            if mine and not self._has_root(event, mine):
-                self._run.note("foreign-root", node, event=event)
-
-    def _has_root(self, event: Event, groups: Groups) -> bool:
-        """Whether the root, a rank of all processes, may be in one of the groups."""
-        root = event.root.constant if isinstance(event.root, Known) else None
-        return not isinstance(root, int) or may_have(groups, root)
 
     def _group(self, node: ast.Call, operation: Operation) -> tuple[Thing | None, bool]:
         expression = None if operation.group is None else operation.group.of(node)

@@ -15,9 +15,11 @@ from ranksafe.semantics.rank_flow.traces import Call, Decision, Opaque, Place, m
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
+    Many,
     Missing,
     Sameness,
     Thing,
+    Unknown,
     Value,
     combined,
 )
@@ -164,6 +166,7 @@ class FollowedCalls:
                 function
             ):
                 run.items.append(Opaque(run.place(node)))
+            self._forget_set(function, receiver)
             return as_returned(self._not_followed(arguments), body)
         if isinstance(body, FUNCTIONS) and self.skips(node, body, function.module):
             self._interpreter.calls.arguments(node)
@@ -198,10 +201,38 @@ class FollowedCalls:
         )
         held = {} if receiver is None else self._run.heap.get(receiver, {})
         tells = tells or any(
-            isinstance(value, Missing) or (isinstance(value, Thing) and value.kind == "wrapped")
+            isinstance(value, Missing)
+            or (isinstance(value, Thing) and value.kind == "wrapped")
+            or draws_its_own(self._run, value)
             for value in held.values()
         )
+        if not tells and any(value.sameness.varies for value in held.values()):
+            read = functions.reads(function)
+            tells = any(value.sameness.varies for name, value in held.items() if name in read)
+        if receiver is not None and receiver.kind == "object" and functions.sets(function):
+            # Only some ranks may call it; where all do, what it sets is known then.
+            tells = True
+        tells = tells or functions.asks_files(function) or self._hands_out(function)
         return tells and functions.is_small(function)
+
+    def _hands_out(self, function: Thing) -> bool:
+        """``def get_group(): return _GROUP``, of a name that a call before has assigned."""
+        body = getattr(function.node, "body", None)
+        last = body[-1] if isinstance(body, list) and body else None
+        if not isinstance(last, ast.Return) or not isinstance(last.value, ast.Name):
+            return False
+        held = self._run.globals.get((id(function.module), last.value.id))
+        return held is not None and held is not NOTHING_KNOWN
+
+    def _forget_set(self, function: Thing, receiver: Thing | None) -> None:
+        """What a method that is not followed assigns is not known any more."""
+        held = {} if receiver is None else self._run.heap.get(receiver, {})
+        for name in self._interpreter.functions.sets(function):
+            value = held.get(name)
+            if isinstance(value, (Known, Many)) and value.sameness is Sameness.SAME:
+                held[name] = NOTHING_KNOWN
+            elif isinstance(value, Unknown) and value.steps is not None:
+                held[name] = replace(value, steps=None, entries=None)
 
     def skips(
         self,

@@ -29,6 +29,7 @@ class Functions:
         self._performs: dict[int, bool] = {}
         self.generators: dict[int, bool] = {}
         """Whether functions yield, by node: asked again by every walk."""
+        self._declared_global: dict[int, frozenset[str]] = {}
 
     # -- resolving
 
@@ -119,6 +120,19 @@ class Functions:
         run.globals[key] = value if value is not None else NOTHING_KNOWN
         return run.globals[key]
 
+    def declared_global(self, function: ast.AST) -> frozenset[str]:
+        """Names that a function assigns in its file: ``global group``."""
+        found = self._declared_global.get(id(function))
+        if found is None:
+            body = function.body if isinstance(function, FUNCTIONS) else []
+            found = self._declared_global[id(function)] = frozenset(
+                name
+                for statement in body
+                if isinstance(statement, ast.Global)
+                for name in statement.names
+            )
+        return found
+
     def _evaluate(
         self, run: Run, interpreter: Interpreter, module: Module, assigned: ast.expr
     ) -> Value:
@@ -172,6 +186,24 @@ class Functions:
         """Whether following a call of the function costs little."""
         body = getattr(function.node, "body", None)
         return not isinstance(body, list) or len(body) <= _SMALL
+
+    def sets(self, function: Thing) -> frozenset[str]:
+        """Attributes of ``self`` that a method assigns, or items of them."""
+        if function.node is None or function.module is None:
+            return frozenset()
+        return mentioned_in(function.module, function.node).sets
+
+    def asks_files(self, function: Thing) -> bool:
+        """Whether a function asks if a file is there."""
+        if function.node is None or function.module is None:
+            return False
+        return mentioned_in(function.module, function.node).asks_files
+
+    def reads(self, function: Thing) -> frozenset[str]:
+        """Attributes of ``self`` that a method reads."""
+        if function.node is None or function.module is None:
+            return frozenset()
+        return mentioned_in(function.module, function.node).reads
 
     def performs(self, function: Thing) -> bool:
         """Whether a function, or one that it calls, may perform a collective."""

@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow import sources
+from ranksafe.semantics.rank_flow.joined_values import joined
 from ranksafe.semantics.rank_flow.run import Frame, Run
 from ranksafe.semantics.rank_flow.sources import World
 from ranksafe.semantics.rank_flow.values import (
@@ -17,7 +18,6 @@ from ranksafe.semantics.rank_flow.values import (
     Unknown,
     Value,
     combined,
-    joined,
 )
 from ranksafe.semantics.walking import FUNCTIONS
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ranksafe.semantics.rank_flow.comparison.agreement import ends_together
+from ranksafe.semantics.rank_flow.library_calls.files import asked_too_early, races
 from ranksafe.semantics.rank_flow.traces import (
     Branch,
     Call,
@@ -36,21 +37,25 @@ class LocalDecision:
 
 def local_decisions(items: list[Item]) -> Iterator[LocalDecision]:
     """Every branch and loop of one rank's trace whose condition differs between ranks and that others would notice."""
-    yield from _local(items, [], [])
+    yield from _local(items, [], [], {id(branch) for branch in asked_too_early(items)})
 
 
 def _local(
-    items: list[Item], loops: list[tuple[Loop, list[Item]]], after: list[list[Item]]
+    items: list[Item],
+    loops: list[tuple[Loop, list[Item]]],
+    after: list[list[Item]],
+    early: set[int],
 ) -> Iterator[LocalDecision]:
     for index, item in enumerate(items):
         rest = items[index + 1 :]
         if isinstance(item, Branch):
-            if item.condition.sameness is Sameness.DATA:
+            races_ = id(item) in early or races(item, items[:index], rest)
+            if item.condition.sameness is Sameness.DATA or races_:
                 yield from _judged(item, rest, loops, after)
             elif item.condition.sameness is Sameness.RANK:
                 yield from _membership(item)
-            yield from _local(item.then, loops, [*after, rest])
-            yield from _local(item.otherwise, loops, [*after, rest])
+            yield from _local(item.then, loops, [*after, rest], early)
+            yield from _local(item.otherwise, loops, [*after, rest], early)
         elif isinstance(item, Loop):
             varies = isinstance(item.count, Sameness) and item.count.varies
             event = next(events_in(item.body, certain=True), None)
@@ -59,10 +64,10 @@ def _local(
                 yield LocalDecision(
                     "count", item.place, item.source or Unknown(Sameness.DATA), event
                 )
-            yield from _local(item.body, [*loops, (item, rest)], [])
+            yield from _local(item.body, [*loops, (item, rest)], [], early)
         elif isinstance(item, Call):
             # A return in there ends the call, not the loops around it.
-            yield from _local(item.body, [], [])
+            yield from _local(item.body, [], [], early)
 
 
 def _judged(

@@ -25,6 +25,12 @@ _RANK_TEXT = frozenset(
         "process_index",
     }
 )
+QUESTIONS = frozenset({"exists", "isfile", "isdir", "lexists", "is_file", "is_dir"})
+"""Functions and methods that ask whether a file is there."""
+_CHANGES = frozenset(
+    {"append", "extend", "add", "update", "pop", "popleft", "appendleft", "clear", "insert", "setdefault"}
+)  # fmt: skip
+"""Methods that change a collection."""
 _MODELS = frozenset(
     {"DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel", "fully_shard", "prepare", "Accelerator"}
     | {"DataLoader", "DistributedSampler", "monotonic", "perf_counter", "time"}
@@ -39,6 +45,12 @@ class Mentioned:
     looks_at_rank: bool
     branches: bool
     callees: list[ast.expr]
+    sets: frozenset[str]
+    """Attributes of ``self`` that it assigns, or items of them."""
+    reads: frozenset[str]
+    """Attributes of ``self`` that it reads."""
+    asks_files: bool
+    """Whether it asks if a file is there."""
 
 
 def mentioned_in(module: Module, node: ast.AST) -> Mentioned:
@@ -56,8 +68,10 @@ def mentioned_in(module: Module, node: ast.AST) -> Mentioned:
 
 def _read_words(node: ast.AST, wrapping: bool) -> Mentioned:
     names, communicating = words(wrapping), properties()
-    performs = looks_at_rank = branches = False
+    performs = looks_at_rank = branches = asks_files = False
     callees: list[ast.expr] = []
+    sets: set[str] = set()
+    reads: set[str] = set()
     for item in ast.walk(node):
         if isinstance(item, ast.Call):
             name = callee_name(item)
@@ -65,14 +79,26 @@ def _read_words(node: ast.AST, wrapping: bool) -> Mentioned:
                 performs = True
             elif name in _MODELS or name in _RANK_TEXT:
                 looks_at_rank = True
+            asks_files = asks_files or name in QUESTIONS
+            if name in _CHANGES and isinstance(item.func, ast.Attribute):
+                held = item.func.value
+                if isinstance(held, ast.Attribute) and getattr(held.value, "id", "") == "self":
+                    sets.add(held.attr)
             callees.append(item.func)
         elif isinstance(item, ast.If):
             branches = True
         elif isinstance(item, ast.Attribute):
+            if getattr(item.value, "id", "") == "self":
+                (sets if isinstance(item.ctx, ast.Store) else reads).add(item.attr)
             if wrapping and item.attr in communicating:
                 performs = True
             if sources.is_rank_word(item.attr) or item.attr in _RANK_TEXT:
                 looks_at_rank = True
+        elif isinstance(item, ast.Subscript):
+            held = item.value
+            if isinstance(item.ctx, ast.Store) and isinstance(held, ast.Attribute):
+                if getattr(held.value, "id", "") == "self":
+                    sets.add(held.attr)
         elif isinstance(item, (ast.Name, ast.arg)):
             word = item.id if isinstance(item, ast.Name) else item.arg
             if sources.is_rank_word(word):
@@ -80,4 +106,6 @@ def _read_words(node: ast.AST, wrapping: bool) -> Mentioned:
         elif isinstance(item, ast.Constant) and item.value.__class__ is str:
             if item.value in _RANK_TEXT:
                 looks_at_rank = True
-    return Mentioned(performs, looks_at_rank, branches, callees)
+    return Mentioned(
+        performs, looks_at_rank, branches, callees, frozenset(sets), frozenset(reads), asks_files
+    )

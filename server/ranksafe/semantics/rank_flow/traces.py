@@ -165,6 +165,20 @@ def matters(items: list[Item]) -> bool:
     return False
 
 
+def _matters_after(items: list[Item]) -> bool:
+    """Whether a call matters to what follows it: its own ``return`` ends with it, as what leaves its loops does."""
+    for item in items:
+        if isinstance(item, (Event, Opaque, Yield)):
+            return True
+        if isinstance(item, Exit) and item.kind in ("exit", "raise"):
+            return True
+        if isinstance(item, (Loop, Call)) and _matters_after(item.body):
+            return True
+        if isinstance(item, Branch) and _matters_after([*item.then, *item.otherwise]):
+            return True
+    return False
+
+
 def matters_behind(body: list[Item]) -> bool:
     """Whether a loop matters to what follows it: its own ``break`` and ``continue`` end with it."""
     for item in body:
@@ -176,6 +190,9 @@ def matters_behind(body: list[Item]) -> bool:
                 return True
         elif isinstance(item, Loop):
             if matters_behind(item.body):
+                return True
+        elif isinstance(item, Call):
+            if _matters_after(item.body):
                 return True
         elif matters([item]):
             return True

@@ -39,6 +39,15 @@ class Origin:
     sameness: Sameness
 
 
+class OfFile(Enum):
+    """When a value counts as true that depends on whether a file is there."""
+
+    THERE = "there"
+    MISSING = "missing"
+    EITHER = "either"
+    """That is not known."""
+
+
 class Share(Enum):
     """How data is cut into parts for the ranks."""
 
@@ -113,6 +122,8 @@ class Unknown:
     """For a dictionary whose keys are known: what it holds."""
     agreed: bool = False
     """Whether it was made of the result of a collective: ranks that test it decide together."""
+    file: OfFile | None = None
+    """Of the answer of the file system, which one rank may get before a file is written and another one afterwards."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -223,7 +234,14 @@ def combined(*values: Value) -> Unknown:
         decides=any(isinstance(value, Unknown) and value.decides for value in values),
         share=_share(values),
         agreed=is_agreed(*values),
+        file=of_file(*values),
     )
+
+
+def of_file(*values: Value) -> OfFile | None:
+    """How what is made of values depends on a file."""
+    found = {value.file for value in values if isinstance(value, Unknown)} - {None}
+    return OfFile.EITHER if len(found) > 1 else next(iter(found), None)
 
 
 def _share(values: tuple[Value, ...]) -> Share | None:
@@ -265,71 +283,6 @@ def origin_of(*values: Value) -> Origin | None:
         if origin is not None and (found is None or origin.sameness > found.sameness):
             found = origin
     return found
-
-
-def joined(first: Value, second: Value, condition: Value | None = None) -> Value:
-    """A value that is one of two, depending on a condition that is not decided."""
-    if first == second and not isinstance(first, Unknown):
-        return first
-    if isinstance(first, Missing) or isinstance(second, Missing):
-        # Assigned on some paths only: Python itself would complain on the others, on any number of ranks.
-        return replace(NOTHING_KNOWN)
-    both = combined(first, second)
-    same = Sameness.SAME
-    if not isinstance(first, Unknown) or not isinstance(second, Unknown):
-        same = Sameness.SAME if condition is None else condition.sameness
-    elif condition is not None:
-        same = condition.sameness
-    if isinstance(first, Thing) or isinstance(second, Thing):
-        return replace(both, sameness=max(both.sameness, Sameness.UNKNOWN))
-    sameness = max(both.sameness, same)
-    origin = both.origin
-    if condition is not None and (origin is None or condition.sameness > both.sameness):
-        origin = origin_of(condition) or origin
-    complete_on = both.complete_on
-    if complete_on is None and isinstance(condition, Unknown):
-        complete_on = condition.complete_on
-    lengths = [length_of(first), length_of(second)]
-    length = (
-        Sameness.UNKNOWN
-        if any(isinstance(item, int) and not isinstance(item, Sameness) for item in lengths)
-        else max(Sameness(item) for item in lengths)
-    )
-    steps = None
-    if lengths[0] == lengths[1] and not isinstance(lengths[0], Sameness):
-        steps, length = lengths[0], max(evenness(first), evenness(second))
-    filled = any(isinstance(item, Unknown) and item.share is Share.EVEN for item in (first, second))
-    if filled and length.varies:
-        # One path fills the shorter shares up.
-        length = Sameness.UNKNOWN
-    decides = both.decides or any(
-        isinstance(item, Known) and isinstance(item.constant, (bool, type(None)))
-        for item in (first, second)
-    )
-    return Unknown(
-        sameness, origin, length=length, decides=decides, shape=both.shape, made_by=both.made_by,
-        complete_on=complete_on, share=Share.EVEN if filled else None, steps=steps,
-        agreed=both.agreed or is_agreed(*_given(condition)),
-        entries=_joined_entries(first, second, condition),
-    )  # fmt: skip
-
-
-def _joined_entries(
-    first: Value, second: Value, condition: Value | None
-) -> tuple[tuple[Any, Value], ...] | None:
-    """What one of two dictionaries with the same keys holds."""
-    if not isinstance(first, Unknown) or not isinstance(second, Unknown):
-        return None
-    if first.entries is None or second.entries is None:
-        return None
-    others = dict(second.entries)
-    if [key for key, _ in first.entries if key not in others] or len(others) != len(first.entries):
-        return None
-    return tuple((key, joined(item, others[key], condition)) for key, item in first.entries)
-
-
-def _given(condition: Value | None) -> tuple[Value, ...]:
-    return () if condition is None else (condition,)
 
 
 def truth_of(value: Value) -> bool | None:

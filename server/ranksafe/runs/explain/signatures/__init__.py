@@ -7,12 +7,19 @@ from collections.abc import Sequence
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.signatures import (
     collectives,
+    credentials,
     data_parallel,
     devices,
-    environment,
+    gpu_memory,
+    installation,
     launch,
+    machine,
     model,
+    network,
+    remote,
+    schedulers,
     user_errors,
+    workers,
 )
 from ranksafe.runs.explain.signatures.signature import Signature
 from ranksafe.runs.model import Frame
@@ -20,24 +27,41 @@ from ranksafe.runs.model import Frame
 SIGNATURES: tuple[Signature, ...] = (
     *data_parallel.SIGNATURES,
     *model.SIGNATURES,
+    *gpu_memory.SIGNATURES,
     *devices.SIGNATURES,
     *launch.SIGNATURES,
+    *network.SIGNATURES,
     *collectives.SIGNATURES,
-    *environment.SIGNATURES,
+    *workers.SIGNATURES,
+    *schedulers.SIGNATURES,
+    *remote.SIGNATURES,
+    *credentials.SIGNATURES,
+    *machine.SIGNATURES,
+    *installation.SIGNATURES,
     *user_errors.SIGNATURES,
 )
 
 
 def match(
-    text: str, frames: Sequence[Frame] = (), user_frame: Frame | None = None
+    text: str,
+    frames: Sequence[Frame] = (),
+    user_frame: Frame | None = None,
+    *,
+    printed: bool = False,
 ) -> tuple[Signature, Translated] | None:
-    """The first signature that fits, with its explanation filled in; None: the failure is not known."""
+    """The first signature that fits, with its explanation filled in; None: the failure is not known.
+
+    ``printed``: the text is a line of a log, not an exception.
+    """
     for candidate in SIGNATURES:
+        if printed and candidate.raised_only:
+            continue
         found = candidate.pattern.search(text)
         if found is None or not _fits(candidate, frames, user_frame):
             continue
-        values = {**candidate.defaults, **{k: v for k, v in found.groupdict().items() if v}}
-        return candidate, candidate.explanation.filled(**values)
+        if candidate.elaborate is not None:
+            return candidate, candidate.elaborate(text)
+        return candidate, candidate.explained(found.groupdict())
     return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ranksafe.runs.explain.signatures.signature import Signature, signature
+from ranksafe.runs.explain.timeouts import explain_timeout
 
 SIGNATURES: tuple[Signature, ...] = (
     signature(
@@ -39,52 +40,103 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "collective-timeout",
-        r"Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)",
+        # torch 1.x to 2.13, ProcessGroupNCCL.cpp; NumelIn since 2.1.
+        r"Watchdog caught collective operation timeout: WorkNCCL\(",
         secondary=True,
-        en="This rank waited in collective {number} ({op}) until the timeout: another rank never joined, or "
-        "joined another one. Compare the ranks: different operations mean they took different branches.",
-        zh="该 rank 在第 {number} 个集合通信（{op}）中一直等到超时：有 rank 没有参与，或参与了别的集合通信。"
-        "请比较各 rank：操作不同说明它们走了不同的分支。",
+        elaborate=explain_timeout,
+        en="This rank waited in a collective until the timeout.",
+        zh="该 rank 在集合通信中一直等到超时。",
     ),
     signature(
         "collective-timeout",
-        r"detected by watchdog at work|Timed out waiting \d+ms for (?:recv|send) operation"
+        r"detected by watchdog at work: (?P<work>\d+), last enqueued NCCL work: (?P<enqueued>\d+), "
+        r"last completed NCCL work: (?P<completed>\d+)",
+        secondary=True,
+        en="This rank's collective {work} failed or timed out: it had enqueued {enqueued} and completed {completed}. "
+        "Compare the ranks: the one with the lowest completed number is the one that the others wait for.",
+        zh="该 rank 的第 {work} 个集合通信失败或超时：已入队 {enqueued} 个，已完成 {completed} 个。请比较各 rank："
+        "已完成数最小的就是其他 rank 在等待的那个。",
+    ),
+    signature(
+        "collective-timeout",
+        r"detected by watchdog at work|Timed out waiting (?P<limit>\d+)ms for (?:recv|send) operation"
         r"|failed to pass monitoredBarrier|wait timeout after \d+ms|Socket Timeout|Wait timeout",
         secondary=True,
-        en="This rank waited for the others until the timeout: some rank did not reach the same collective. "
-        "Look for a collective under a rank-dependent condition, or ranks with different numbers of batches.",
-        zh="该 rank 等待其他 rank 直到超时：有 rank 没有到达同一个集合通信。请检查依赖 rank 的条件下的集合通信，"
-        "或各 rank 批次数不同的情况。",
+        en="This rank waited for the others until the timeout[[ of {limit} ms]]: some rank did not reach the same "
+        "collective in time. Look for a collective under a rank-dependent condition, for ranks with different numbers "
+        "of "
+        "batches, and for long work of one rank alone (then raise the group's timeout).",
+        zh="该 rank 等待其他 rank 直到超时[[（{limit} 毫秒）]]：有 rank 没有及时到达同一个集合通信。请检查依赖 rank "
+        "的条件下的"
+        "集合通信、各 rank 批次数不同的情况，以及某个 rank 独自进行的长时间工作（此时请延长进程组的超时）。",
     ),
     signature(
-        "collective-timeout",
-        r"watchdog got stuck for \d+ seconds|Heartbeat monitor timed out",
+        "watchdog-stuck",
+        # torch 2.2 to 2.13, ProcessGroupNCCL.cpp.
+        r"ank (?P<rank>\d+)\] ProcessGroupNCCL's watchdog got stuck for (?P<seconds>\d+) seconds",
         secondary=True,
-        en="NCCL's watchdog made no progress on this rank: a collective or a kernel hangs.",
-        zh="该 rank 上 NCCL 的 watchdog 没有进展：某个集合通信或 kernel 挂起。",
+        en="On rank {rank} the NCCL watchdog itself made no progress for {seconds} s: a collective or a kernel hangs, "
+        "or "
+        "Python's lock is held. A collective timeout of any rank tells more; otherwise look at the stacks of that "
+        "time.",
+        zh="rank {rank} 上 NCCL 的 watchdog 自身在 {seconds} 秒内没有进展：某个集合通信或 kernel 挂起，或 Python "
+        "的锁被占用。"
+        "若有 rank 报告集合通信超时，以它为准；否则请查看当时的调用栈。",
+    ),
+    signature(
+        "watchdog-stuck",
+        r"Heartbeat monitor timed out! Process will be terminated|watchdog got stuck for (?P<seconds>\d+) seconds",
+        secondary=True,
+        en="The NCCL watchdog itself made no progress on this rank[[ for {seconds} s]]: a collective or a kernel "
+        "hangs, or "
+        "Python's lock is held. A collective timeout of any rank tells more; otherwise look at the stacks of that "
+        "time.",
+        zh="该 rank 上 NCCL 的 watchdog 自身没有进展[[（{seconds} 秒）]]：某个集合通信或 kernel 挂起，或 Python "
+        "的锁被占用。"
+        "若有 rank 报告集合通信超时，以它为准；否则请查看当时的调用栈。",
+    ),
+    signature(
+        "peer-lost",
+        r"Connection closed by (?:remote )?peer (?P<peer>\[[\d.a-f:]+\]:\d+|[\w.-]+<\d+>)",
+        secondary=True,
+        en="This rank lost its connection to the rank at {peer}, which ended first. The cause is on that rank.",
+        zh="该 rank 与 {peer} 处先结束的 rank 失去了连接。原因在那个 rank 上。",
     ),
     signature(
         "peer-lost",
         r"Connection closed by (?:remote )?peer|Connection reset by peer|remote process exited or there was a "
-        r"network error|ncclRemoteError|Broken pipe|NET/IB : Got completion from peer|failed to recv, got 0 bytes"
+        r"network error|ncclRemoteError|NET/IB ?: Got completion from peer|failed to recv, got 0 bytes"
         r"|Connection was likely closed|Read error \[|Write error \["
         r"|NCCL WARN .*(?:Call to (?:recv|send).*failed|Net : )",
         secondary=True,
-        en="This rank lost its connection to another rank, which ended first. The cause is on that rank.",
-        zh="该 rank 与另一个先结束的 rank 失去了连接。原因在那个 rank 上。",
+        en="This rank lost its connection to another rank, which ended first, or the network between them (InfiniBand, "
+        "Ethernet) failed. The cause is on the other rank, if its own error is anywhere.",
+        zh="该 rank 与另一个先结束的 rank 失去了连接，或二者之间的网络（InfiniBand、以太网）出现故障。"
+        "如果另一个 rank 有自己的错误，那就是原因。",
+    ),
+    signature(
+        "peer-lost",
+        r"\A(?:BrokenPipeError: )?\[Errno 32\] Broken pipe|\A(?:\w+Error: )?[^\n]{0,200}\bBroken pipe\s*\Z",
+        raised_only=True,
+        secondary=True,
+        en="This rank wrote to a connection whose other end is gone. The cause is on the other side.",
+        zh="该 rank 向另一端已断开的连接写入。原因在另一端。",
     ),
     signature(
         "stopped-by-launcher",
-        r"SignalException: Process \d+ got signal|Sending process \d+ closing signal",
+        r"Sending process \d+ closing signal",
         secondary=True,
         en="The launcher stopped this rank because another one failed.",
         zh="由于另一个 rank 失败，启动器停止了该 rank。",
     ),
     signature(
         "nccl-system-error",
-        r"ncclSystemError|ncclUnhandledCudaError|unhandled (?:system|cuda) error|NCCL error",
-        en="NCCL failed in the system or the driver. Run again with NCCL_DEBUG=INFO; in containers, look at "
-        "the size of /dev/shm.",
-        zh="NCCL 在系统或驱动层失败。请用 NCCL_DEBUG=INFO 重新运行；在容器中请检查 /dev/shm 的大小。",
+        r"ncclSystemError|ncclUnhandledCudaError|unhandled (?:system|cuda) error|ncclInternalError|NCCL error in: ",
+        en="NCCL failed in the system or the driver, and this text does not say where. Run again with "
+        "NCCL_DEBUG=INFO; the "
+        'line under "Last error", if there is one, is the reason; in containers, look at the size of /dev/shm.',
+        zh="NCCL 在系统或驱动层失败，此文本没有说明位置。请用 NCCL_DEBUG=INFO 重新运行；若有“Last error”，"
+        "其下一行就是原因；"
+        "在容器中请检查 /dev/shm 的大小。",
     ),
 )

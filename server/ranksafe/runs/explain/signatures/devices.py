@@ -11,6 +11,15 @@ _DEVICE_MAP_ZH = (
     '每个 GPU 一个进程训练时请去掉 device_map，或使用 {{"": PartialState().local_process_index}}。'
 )
 
+_LATER_EN = (
+    "Kernels run later than the Python line that starts them, so the line shown is approximate: run again with "
+    "CUDA_LAUNCH_BLOCKING=1 to get the right one."
+)
+_LATER_ZH = (
+    "kernel 晚于启动它的 Python 行执行，因此所示行只是近似："
+    "请用 CUDA_LAUNCH_BLOCKING=1 重新运行以得到准确的行。"
+)
+
 SIGNATURES: tuple[Signature, ...] = (
     signature(
         "device-map-in-distributed-training",
@@ -79,63 +88,130 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "device-mismatch",
+        r"Expected all tensors to be on the same device, but (?:found at least two devices, |got \w+ is on )"
+        r"(?:(?P<gpu>cuda:\d+),? (?:and|different from other tensors on) cpu|cpu,? (?:and"
+        r"|different from other tensors on) "
+        r"(?P<other>cuda:\d+))"
+        r"(?:[^(\n]*\(when checking argument for argument (?P<argument>\w+) in method (?P<method>\w+)\))?",
+        en="One tensor is on the CPU and another on the GPU[[ ({gpu})]][[ ({other})]][[; it is argument {argument} of "
+        "{method}]]. "
+        "Move the one that was left on the CPU with .to(other.device); this has nothing to do with several GPUs.",
+        zh="一个张量在 CPU 上，另一个在 GPU[[（{gpu}）]][[（{other}）]] 上[[，涉及 {method} 的参数 {argument}]]。请用 "
+        ".to(other.device) "
+        "移动留在 CPU 上的张量；这与多 GPU 无关。",
+    ),
+    signature(
+        "device-mismatch",
         r"Expected all tensors to be on the same device(?:, but (?:found at least two devices, |got \w+ is on )"
-        r"(?P<one>[\w:]+?),? (?:and|different from other tensors on) (?P<two>[\w:]+))?",
+        r"(?P<one>[\w:]+?),? (?:and|different from other tensors on) (?P<two>[\w:]+))?"
+        r"(?:[^(\n]*\(when checking argument for argument (?P<argument>\w+) in method (?P<method>\w+)\))?",
         candidates=("RS513", "RS510", "RS511", "RS512", "RS211", "RS210", "RS515"),
-        one="?",
-        two="?",
-        en="An operation mixes tensors of two devices ({one} and {two}). Look for a tensor kept as a plain attribute, "
+        en="An operation mixes tensors of two devices[[ ({one} and {two})]][[; it is argument {argument} of "
+        "{method}]]. Look for a tensor kept as a plain attribute, "
         "a method or a device captured in __init__, or a fixed index such as cuda:0: they do not follow the "
         "model to its replica or rank.",
-        zh="某个操作混用了两个设备（{one} 与 {two}）上的张量。请检查作为普通属性保存的张量、"
+        zh="某个操作混用了两个设备[[（{one} 与 {two}）]]上的张量[[，涉及 {method} 的参数 {argument}]]。"
+        "请检查作为普通属性保存的张量、"
         "在 __init__ 中捕获的方法或设备，"
         "以及 cuda:0 这样写死的序号：它们不会随模型移动到副本或 rank。",
     ),
     signature(
-        "cuda-out-of-memory",
-        r"CUDA out of memory(?:\. Tried to allocate (?P<asked>[\d.]+ \w+))?|CUDA error: out of memory"
-        r"|cuda runtime error \(2\) ?: out of memory|CUBLAS_STATUS_ALLOC_FAILED",
-        asked="?",
-        en="Out of GPU memory (asked for {asked}). Use a smaller batch per process with gradient "
-        "accumulation, gradient checkpointing or a sharded strategy; if other ranks have contexts on this "
-        "GPU, a rank forgot torch.cuda.set_device.",
-        zh="GPU 显存不足（请求 {asked}）。请减小每个进程的批大小并配合梯度累积，或使用梯度检查点、分片策略；"
-        "如果其他 rank 也占用了该 GPU，说明有 rank 忘了调用 torch.cuda.set_device。",
+        "cuda-assert",
+        # ATen/native/cuda/Indexing.cu; two ranks' lines may be mixed into one.
+        r"Indexing\.cu:\d+: \w+: block: \[[\s\S]*?Assertion `\w+ < \w+` failed",
+        en="An index was out of range in an index_select or embedding: usually a token id beyond the vocabulary, or a "
+        "vocabulary that grew without resize_token_embeddings. " + _LATER_EN,
+        zh="index_select 或 embedding 中的索引越界：通常是 token id 超出词表，或词表扩大后没有调用 "
+        "resize_token_embeddings。" + _LATER_ZH,
     ),
     signature(
         "cuda-assert",
-        r"device-side assert|Indexing\.cu.*Assertion|Assertion `.+?` failed",
-        en="An index was out of range in a GPU kernel (labels beyond the number of classes, ids beyond the "
-        "vocabulary). The line is approximate because kernels run later: run again with "
-        "CUDA_LAUNCH_BLOCKING=1, or on the CPU.",
-        zh="GPU kernel 中的索引越界（标签超出类别数，或 id 超出词表）。由于 kernel 异步执行，行号只是近似："
-        "请用 CUDA_LAUNCH_BLOCKING=1 重新运行，或在 CPU 上运行。",
+        r"(?:Loss\.cu|NLLLoss2d\.cu):\d+: [\s\S]*?Assertion `t >= 0 && t < n_classes` failed",
+        en="A label was outside of the classes in a loss: it must be from 0 to the number of classes minus one. "
+        + _LATER_EN,
+        zh="损失中的标签超出类别范围：必须在 0 到类别数减一之间。" + _LATER_ZH,
+    ),
+    signature(
+        "cuda-assert",
+        r"Loss\.cu:\d+: [\s\S]*?Assertion `input_val >= zero && input_val <= one` failed",
+        en="binary_cross_entropy got values outside of 0 to 1 (or NaN): apply a sigmoid first, or use "
+        "binary_cross_entropy_with_logits. " + _LATER_EN,
+        zh="binary_cross_entropy 收到了 0 到 1 之外的值（或 NaN）：请先做 sigmoid，或使用 "
+        "binary_cross_entropy_with_logits。" + _LATER_ZH,
+    ),
+    signature(
+        "cuda-assert",
+        r"ScatterGatherKernel\.cu:\d+: [\s\S]*?Assertion `idx_dim >= 0 && idx_dim < index_size",
+        en="An index was out of range in a gather or scatter; in a loss, usually labels that are not smaller than the "
+        "number of classes. " + _LATER_EN,
+        zh="gather 或 scatter 中的索引越界；在损失函数中通常是标签不小于类别数。" + _LATER_ZH,
+    ),
+    signature(
+        "cuda-assert",
+        r"IndexKernel(?:Utils)?\.cu:\d+: [\s\S]*?Assertion `-sizes\[i\] <= index && index < sizes\[i\]",
+        en="An index was out of range in an indexing expression (x[index]). " + _LATER_EN,
+        zh="索引表达式（x[index]）中的索引越界。" + _LATER_ZH,
+    ),
+    signature(
+        "cuda-assert",
+        r"probability tensor contains either `inf`, `nan` or element < 0",
+        en="torch.multinomial got probabilities that are NaN, infinite or negative: the model's output broke down "
+        "before "
+        "(half precision, too high a learning rate). " + _LATER_EN,
+        zh="torch.multinomial 收到了 NaN、无穷或负的概率：模型输出在此之前已经崩溃（半精度、学习率过高）。"
+        + _LATER_ZH,
+    ),
+    signature(
+        "cuda-assert",
+        r"CUDA error: device-side assert triggered|\.cu:\d+: [\s\S]*?block: \[\d+,\d+,\d+\], thread: \[\d+,\d+,\d+\] "
+        r"Assertion `[^`]+` failed",
+        en="A check inside a GPU kernel failed: most often an index out of range (labels beyond the number of classes, "
+        "token ids beyond the vocabulary). " + _LATER_EN,
+        zh="GPU kernel 内部的检查失败：多半是索引越界（标签超出类别数，或 token id 超出词表）。"
+        + _LATER_ZH,
+    ),
+    signature(
+        "dtype-mismatch",
+        r"mat1 and mat2 must have the same dtype, but got (?P<one>\w+) and (?P<two>\w+)"
+        r"|expected (?:scalar type|m1 and m2 to have the same dtype, but got:) (?P<first>\w+) (?:but found"
+        r"|!=) (?P<second>\w+)",
+        en="An operation got tensors of two types ([[{one} and {two}]][[{first} and {second}]]): cast the input to "
+        "the layer's "
+        "type (x.to(layer.weight.dtype)), load the model in one type, or run the forward under autocast.",
+        zh="某个操作收到了两种类型的张量（[[{one} 与 {two}]][[{first} 与 {second}]]）：请把输入转换为该层的类型"
+        "（x.to(layer.weight.dtype)），以同一类型加载模型，或在 autocast 下运行 forward。",
     ),
     signature(
         "cuda-illegal-access",
         r"an illegal memory access was encountered|misaligned address",
         en="A GPU kernel accessed memory it may not. The line is approximate: run again with "
-        "CUDA_LAUNCH_BLOCKING=1.",
-        zh="GPU kernel 非法访问了内存。行号只是近似：请用 CUDA_LAUNCH_BLOCKING=1 重新运行。",
+        "CUDA_LAUNCH_BLOCKING=1. The NCCL watchdog often prints this first; it is a crash, not a hang.",
+        zh="GPU kernel 非法访问了内存。行号只是近似：请用 CUDA_LAUNCH_BLOCKING=1 重新运行。"
+        "NCCL watchdog 常常最先打印此消息；这是崩溃，不是挂起。",
     ),
     signature(
         "gpu-hardware",
-        r"uncorrectable ECC|GPU has fallen off|Xid.*(?:48|79|94|95)",
-        en="The GPU has a hardware fault; your code is not the cause. Leave this GPU out.",
-        zh="GPU 出现硬件故障，与你的代码无关。请不要使用该 GPU。",
+        r"uncorrectable ECC error|GPU has fallen off the bus|NVRM: Xid \(\S+\): (?:48|79|94|95),",
+        en="The GPU of this rank has a hardware fault; your code is not the cause. Leave this GPU out (by its UUID in "
+        "CUDA_VISIBLE_DEVICES, or the machine with --exclude), and have it checked.",
+        zh="该 rank 的 GPU 出现硬件故障，与你的代码无关。请排除该 GPU（在 CUDA_VISIBLE_DEVICES 中用 UUID 指定其他 GPU，"
+        "或用 --exclude 排除该机器），并报修。",
     ),
     signature(
         "too-few-gpus",
-        r"invalid device ordinal",
-        en="A rank asked for a GPU index that is not there: more processes than visible GPUs, or the global "
-        "RANK used where LOCAL_RANK is meant.",
-        zh="某个 rank 请求的 GPU 序号不存在：进程数多于可见 GPU 数，或在应使用 LOCAL_RANK 的地方用了全局 RANK。",
+        r"CUDA error: invalid device ordinal",
+        en="A rank asked for a GPU index that is not there: more processes per machine (num_processes) than visible "
+        "GPUs, or the global RANK used where LOCAL_RANK is meant.",
+        zh="某个 rank 请求的 GPU 序号不存在：每台机器的进程数（num_processes）多于可见 GPU 数，或在应使用 LOCAL_RANK "
+        "的地方用了全局 RANK。",
     ),
     signature(
         "gpu-busy",
         r"CUDA-capable device(?:s|\(s\)) (?:are|is/are) busy",
-        en="Another process holds this GPU in exclusive mode.",
-        zh="另一个进程以独占模式占用了该 GPU。",
+        en="Another process holds this GPU in exclusive mode, or the driver is in a bad state. `nvidia-smi` lists the "
+        "holders; choose another GPU with CUDA_VISIBLE_DEVICES.",
+        zh="另一个进程以独占模式占用了该 GPU，或驱动状态异常。`nvidia-smi` 会列出占用者；请用 CUDA_VISIBLE_DEVICES "
+        "选择其他 GPU。",
     ),
     signature(
         "checkpoint-device",

@@ -59,23 +59,44 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "port-in-use",
-        r"EADDRINUSE|[Aa]ddress already in use",
-        en="The port is taken, often by an earlier run. Do not fix MASTER_PORT in the script; let the launcher "
-        "choose a free one.",
-        zh="端口已被占用，通常来自之前的运行。不要在脚本中写死 MASTER_PORT，让启动器选择空闲端口。",
+        # torch 1.x: "failed to bind to [::]:29500 (errno: 98 - …)"; 2.x: "port: 29500, useIpv6: 0, code: -98, …".
+        r"failed to bind to \S*?:(?P<port>\d+) \(errno: 98|port: (?P<number>\d+), .*?EADDRINUSE",
+        en="Port[[ {port}]][[ {number}]] is taken, often by an earlier or another run on this machine. Start with "
+        "--main_process_port 0 (accelerate) or --rdzv_endpoint localhost:0 (torchrun), and do not fix MASTER_PORT in "
+        "the "
+        "script.",
+        zh="端口[[ {port}]][[ {number}]] 已被占用，通常是本机上之前的或其他的运行。请用 --main_process_port 0"
+        "（accelerate）或 "
+        "--rdzv_endpoint localhost:0（torchrun）启动，且不要在脚本中写死 MASTER_PORT。",
     ),
     signature(
-        "rendezvous-failed",
-        r"gaierror: .*(?:Name or service|Temporary failure)|\(gai error: ",
-        en="A host name does not resolve on this machine, perhaps its own. Add it to /etc/hosts, or use an address.",
-        zh="本机无法解析某个主机名，可能是本机自己的主机名。请把它加入 /etc/hosts，或改用地址。",
+        "port-in-use",
+        r"EADDRINUSE|[Aa]ddress already in use"
+        r"|Tried to launch distributed communication on port `(?P<port>\d+)`, but another process",
+        en="The port[[ {port}]] is taken, often by an earlier run. Do not fix MASTER_PORT in the script; let the "
+        "launcher "
+        "choose a free one (--main_process_port 0).",
+        zh="端口[[ {port}]] 已被占用，通常来自之前的运行。不要在脚本中写死 MASTER_PORT，让启动器选择空闲端口"
+        "（--main_process_port 0）。",
     ),
     signature(
-        "rendezvous-failed",
-        r"connectFullMesh failed|The client socket has (?:timed out|failed)|Rendezvous\w+Error",
+        "terminated",
+        # torch/distributed/elastic/agent/server/api.py; the number is the signal's.
+        r"Received (?P<number>\d+) death signal, shutting down workers"
+        r"|SignalException: Process \d+ got signal: (?P<signal>\d+)",
         secondary=True,
-        en="The ranks do not reach each other: a rank ended before they met, or the address or port is wrong.",
-        zh="各 rank 无法互相连接：某个 rank 在建立连接之前就已结束，或地址、端口有误。",
+        en="The launcher was told to stop from outside[[ (signal {number})]][[ (signal {signal})]]: by a user, a "
+        "scheduler "
+        "or a time limit. No rank failed.",
+        zh="启动器被外部要求停止[[（信号 {number}）]][[（信号 {signal}）]]：用户、调度器或时间限制所致。没有 rank "
+        "失败。",
+    ),
+    signature(
+        "terminated",
+        r"\AKeyboardInterrupt\b",
+        secondary=True,
+        en="The run was interrupted from outside (Ctrl+C, SIGINT). The line is where it was at that moment.",
+        zh="运行被外部中断（Ctrl+C、SIGINT）。所示行是中断时所在的位置。",
     ),
     signature(
         "launcher-misused",

@@ -6,6 +6,18 @@ from ranksafe.runs.explain.signatures.signature import Signature, signature
 
 SIGNATURES: tuple[Signature, ...] = (
     signature(
+        "mixed-dtypes-in-fsdp",
+        # torch 2.13.0: torch/distributed/fsdp/_flat_param.py.
+        r"Must flatten tensors with uniform dtype but got (?P<one>torch\.\w+) and (?P<two>torch\.\w+)",
+        en="FSDP puts the parameters of one wrapped module into one flat tensor, and these have two types ({one} and "
+        "{two}), "
+        "often a half-precision base model with float32 adapters. Give them one type before wrapping, or wrap them "
+        "apart.",
+        zh="FSDP 会把一个被包装模块的参数放进同一个扁平张量，而这些参数有两种类型（{one} 与 {two}），"
+        "常见于半精度基础模型加 "
+        "float32 适配器。请在包装前统一类型，或分开包装。",
+    ),
+    signature(
         "get-batch-samples-signature",
         r"get_batch_samples\(\) (?:takes|missing|got an unexpected keyword)",
         code="RS503",
@@ -25,12 +37,27 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "unused-parameters",
-        r"Expected to have finished reduction in the prior iteration|Parameter indices which did not receive grad",
-        en="Some parameters had no part in the loss, so DistributedDataParallel waits for gradients that never "
-        "come. Remove or freeze what is unused; find_unused_parameters=True also works, but costs time and "
-        "hides mistakes.",
-        zh="部分参数没有参与损失计算，DistributedDataParallel 会一直等待它们的梯度。请删除或冻结未使用的参数；"
-        "find_unused_parameters=True 也可行，但会变慢并掩盖错误。",
+        r"Expected to have finished reduction in the prior iteration"
+        r"(?:[\s\S]*?Parameter indices which did not receive grad for rank (?P<rank>\d+): (?P<indices>[\d ]+))?",
+        en="Some parameters had no part in the loss of the step before, so DistributedDataParallel waits for gradients "
+        "that never come[[ (rank {rank}, parameter indices: {indices})]]. Remove or freeze what is unused; "
+        "find_unused_parameters=True (accelerate: DistributedDataParallelKwargs) also works, but costs time and hides "
+        "mistakes. TORCH_DISTRIBUTED_DEBUG=DETAIL prints the names.",
+        zh="部分参数没有参与上一步的损失计算，DistributedDataParallel 会一直等待它们的梯度[[（rank {rank}，参数序号："
+        "{indices}）]]。"
+        "请删除或冻结未使用的参数；find_unused_parameters=True（accelerate：DistributedDataParallelKwargs）也可行，"
+        "但会变慢并掩盖错误。"
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL 会打印参数名。",
+    ),
+    signature(
+        "unused-parameters",
+        r"Parameter indices which did not receive grad for rank (?P<rank>\d+): (?P<indices>[\d ]+)",
+        en="On rank {rank} these parameters had no part in the loss: {indices}. Remove or freeze what is unused; "
+        "find_unused_parameters=True also works, but costs time and hides mistakes. TORCH_DISTRIBUTED_DEBUG=DETAIL "
+        "prints their names.",
+        zh="在 rank {rank} 上这些参数没有参与损失计算：{indices}。请删除或冻结未使用的参数；"
+        "find_unused_parameters=True "
+        "也可行，但会变慢并掩盖错误。TORCH_DISTRIBUTED_DEBUG=DETAIL 会打印它们的名称。",
     ),
     signature(
         "parameter-ready-twice",

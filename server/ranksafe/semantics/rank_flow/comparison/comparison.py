@@ -9,7 +9,12 @@ from contextlib import suppress
 from ranksafe.semantics.rank_flow.comparison.arguments import mismatch
 from ranksafe.semantics.rank_flow.comparison.differences import Difference, Parting
 from ranksafe.semantics.rank_flow.comparison.loops import loop_against, one_sided_exit, uneven_loops
-from ranksafe.semantics.rank_flow.comparison.separation import guarded, parted, separation
+from ranksafe.semantics.rank_flow.comparison.separation import (
+    guarded,
+    left_behind,
+    parted,
+    separation,
+)
 from ranksafe.semantics.rank_flow.comparison.surplus import surplus
 from ranksafe.semantics.rank_flow.comparison.walk import (
     LEFT,
@@ -113,6 +118,11 @@ class Comparison:
                 first, second = self._report(one, other, first, second, seen_first, seen_second)
                 continue
             if isinstance(one, Loop) or isinstance(other, Loop):
+                if left_behind(one, seen_first, seen_second) or left_behind(
+                    other, seen_second, seen_first
+                ):
+                    first, second = self._report(one, other, first, second, seen_first, seen_second)
+                    continue
                 self._add(loop_against(one, other, self.ranks, seen_first, seen_second))
                 return
             first, second = self._report(one, other, first, second, seen_first, seen_second)

@@ -13,8 +13,17 @@ from ranksafe.semantics.rank_flow.comparison.separation import (
     separation,
 )
 from ranksafe.semantics.rank_flow.comparison.walk import EXIT, Seen, Undecided, skipped
-from ranksafe.semantics.rank_flow.traces import Branch, Decision, Event, Exit, Item, Loop, events_in
-from ranksafe.semantics.rank_flow.values import Known, Many, Sameness, Value
+from ranksafe.semantics.rank_flow.traces import (
+    Branch,
+    Call,
+    Decision,
+    Event,
+    Exit,
+    Item,
+    Loop,
+    events_in,
+)
+from ranksafe.semantics.rank_flow.values import Known, Many, Sameness, Value, origin_of
 
 
 def one_sided_exit(mine: Loop, theirs: Loop, ranks: tuple[int, int]) -> Parting | None:
@@ -25,11 +34,22 @@ def one_sided_exit(mine: Loop, theirs: Loop, ranks: tuple[int, int]) -> Parting 
     if event is None or mine.joined:
         return None
     there = {id(item.place.node) for item in _exits_of(theirs.body)}
+    decided = {
+        id(item.place.node)
+        for item in _all_items(theirs.body)
+        if isinstance(item, Decision) and item.condition.sameness.varies
+    }
     for exit_ in _exits_of(mine.body):
         if id(exit_.place.node) in there:
             continue
         for item in _all_items(mine.body):
             if isinstance(item, Decision) and item.condition.sameness.varies:
+                if contains(item.place.node, exit_.place):
+                    return Parting(
+                        event, ranks[1], None, ranks[0], item.place, item.condition, exit_
+                    )
+            elif isinstance(item, Branch) and id(item.place.node) in decided:
+                # What only this rank was told may make it leave; the others know that they stay.
                 if contains(item.place.node, exit_.place):
                     return Parting(
                         event, ranks[1], None, ranks[0], item.place, item.condition, exit_
@@ -43,13 +63,31 @@ def uneven_loops(one: Loop, other: Loop, ranks: tuple[int, int]) -> Parting | No
     if isinstance(one.count, int) and isinstance(other.count, int):
         if not isinstance(one.count, Sameness) and one.count < other.count:
             longer, ranks = other, (ranks[1], ranks[0])
-    event = next(events_in(longer.body, certain=True), None)
+    # How often a rank sends and receives may well depend on it: partners are counted elsewhere.
+    certain = events_in(longer.body, certain=True)
+    event = next((item for item in certain if not skipped(item, ranks)), None)
     if event is not None and not longer.joined and not ends_together(longer):
         return Parting(
             event, ranks[0], None, ranks[1], longer.place, longer.source,
             uneven=not _counts(longer.source),
         )  # fmt: skip
     return None
+
+
+def counts_by_rank(items: list[Item]) -> bool:
+    """Whether a loop goes through a rank's share, of which this rank knows how long it is: with another number of ranks
+    the shares may be uneven."""
+    for item in items:
+        if isinstance(item, Loop):
+            exact = not isinstance(item.count, Sameness)
+            origin = None if item.source is None else origin_of(item.source)
+            if exact and origin is not None and origin.sameness is Sameness.RANK:
+                return True
+        if isinstance(item, (Loop, Call)) and counts_by_rank(item.body):
+            return True
+        if isinstance(item, Branch) and counts_by_rank([*item.then, *item.otherwise]):
+            return True
+    return False
 
 
 def _counts(source: Value | None) -> bool:

@@ -35,6 +35,17 @@ def guarded(item: Item | None, mine: Seen, theirs: Seen) -> bool:
     return isinstance(item, Event) and inside(item, separation(item, mine, theirs))
 
 
+def left_behind(item: Item | None, mine: Seen, theirs: Seen) -> bool:
+    """Whether the other rank has returned, because of its rank, from the call in which this one waits."""
+    exit_, decision = theirs.get(EXIT), separation(item, mine, theirs)
+    if not isinstance(item, Event) or not isinstance(exit_, Exit) or decision is None:
+        return False
+    left = [id(call) for call, _ in exit_.place.calls]
+    here = [id(call) for call, _ in item.place.calls[: len(left)]]
+    same_call = exit_.kind == "return" and bool(left) and left == here
+    return same_call and contains(decision.place.node, exit_.place)
+
+
 def separation(event: Item | None, mine: Seen, theirs: Seen) -> Decision | None:
     """The branch at which the two ranks went different ways before one of them came to a collective.
 

@@ -20,7 +20,7 @@ def surplus(
     Where the other is a collective of the same name, the library pairs them by their order: the ranks go on with each
     other's values until the last one has no partner. ``first`` and ``second`` stand at ``one`` and ``other``.
     """
-    if one is None or other is None or one.place.node is other.place.node:
+    if one is None or other is None or _same_place(one, other):
         return False
     for item, rest, frames, behind, mine, theirs in (
         (one, other, first, second, seen_first, seen_second),
@@ -44,13 +44,19 @@ def surplus(
             if behind_it is None:
                 return False
             frames = behind_it
-        if following is None or following.place.node is not rest.place.node:
+        if following is None or not _same_place(following, rest):
             continue
         # A guard of the other ranks further on may make up for it.
         word = item.operation.word
         if 1 + _left(frames, word) > _left(behind, word):
             return True
     return False
+
+
+def _same_place(one: Item, other: Item) -> bool:
+    """Whether two ranks came to the same place, by the same calls."""
+    ways = [[id(call) for call, _ in item.place.calls] for item in (one, other)]
+    return one.place.node is other.place.node and ways[0] == ways[1]
 
 
 def _left(frames: Frames | None, word: str) -> int:

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ranksafe.semantics.rank_flow.joined_values import joined
 from ranksafe.semantics.rank_flow.traces import Branch, Decision, matters
 from ranksafe.semantics.rank_flow.values import (
     Known,
@@ -14,7 +15,6 @@ from ranksafe.semantics.rank_flow.values import (
     Unknown,
     Value,
     combined,
-    joined,
     origin_of,
     truth_of,
 )

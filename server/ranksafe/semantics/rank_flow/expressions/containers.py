@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ranksafe.semantics.rank_flow.expressions.entries import entries_of
+from ranksafe.semantics.rank_flow.expressions.entries import EMPTY_DICTIONARY, entries_of
 from ranksafe.semantics.rank_flow.expressions.groups import dictionary_of_groups
 from ranksafe.semantics.rank_flow.library_calls.iteration import element
 from ranksafe.semantics.rank_flow.traces import Loop, matters
@@ -58,9 +58,10 @@ class Containers:
                 each=element(each),
                 groups=groups,
                 entries=entries_of(keys, values),
+                steps=len(keys),
             )
         if not node.keys:
-            return replace(combined(), groups=(), entries=())
+            return EMPTY_DICTIONARY
         return combined(*values)
 
     def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:
@@ -88,6 +89,10 @@ class Containers:
             run.frame.variables = saved
             source = sources_[0]
             return Many(tuple(items), source.origin if isinstance(source, Many) else None)
+        filtered = self._filtered(node, sources_)
+        if filtered is not None:
+            run.frame.variables = saved
+            return filtered
         run.items = []
         element = self._interpreter.expressions.value(node.elt)
         inner, run.items = run.items, outer
@@ -107,3 +112,25 @@ class Containers:
         if len(node.generators) == 1 and not conditions and isinstance(length, Sameness):
             return replace(found, length=length)
         return found
+
+    def _filtered(
+        self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, sources_: list[Value]
+    ) -> Many | None:
+        """``[x for i, x in enumerate(xs) if i % world_size == rank]`` of items that are known; None for others."""
+        source, tests = sources_[0], node.generators[0].ifs
+        if len(sources_) > 1 or not tests or not isinstance(source, Many):
+            return None
+        items: list[Value] = []
+        kept: list[Value] = []
+        for index in range(len(source.items)):
+            self._interpreter.assignments.bind_item(node.generators[0].target, source, index)
+            with self._run.unnoticed():
+                found = [self._interpreter.expressions.value(test) for test in tests]
+                item = self._interpreter.expressions.value(node.elt)
+            if not all(isinstance(test, Known) for test in found):
+                return None
+            kept += found
+            if all(isinstance(test, Known) and test.constant for test in found):
+                items.append(item)
+        origin = origin_of(*kept)
+        return Many(tuple(items), origin or source.origin) if len(source.items) <= LONGEST else None

@@ -19,6 +19,7 @@ from ranksafe.semantics.rank_flow.values import (
 
 Entries = tuple[tuple[Any, Value], ...]
 _MOST = 64
+EMPTY_DICTIONARY = replace(combined(), groups=(), entries=(), steps=0)
 
 
 def entries_of(keys: list[Value | None], values: list[Value]) -> Entries | None:
@@ -38,7 +39,8 @@ def entry_at(base: Unknown, index: Value) -> Value | None:
     for key, value in base.entries:
         if key == index.constant:
             # Who else was given the dictionary may have stored another constant.
-            return combined(value) if isinstance(value, Known) else value
+            ours = value.sameness is Sameness.RANK
+            return combined(value) if isinstance(value, Known) and not ours else value
     return NOTHING_KNOWN
 
 
@@ -53,7 +55,8 @@ def with_entry(before: Unknown, index: Value, value: Value) -> Unknown:
 def of_entries(entries: Entries, like: Unknown) -> Unknown:
     """A dictionary with these entries; as a whole it differs where one of them does."""
     whole = combined(*(value for _, value in entries))
-    return replace(whole, entries=entries[:_MOST], length=like.length)
+    steps = None if like.steps is None else len(entries)
+    return replace(whole, entries=entries[:_MOST], length=like.length, steps=steps)
 
 
 def pairs_of(dictionary: Unknown) -> Unknown:
@@ -64,4 +67,16 @@ def pairs_of(dictionary: Unknown) -> Unknown:
         values = [value for _, value in dictionary.entries]
         pair = Many((SAME, combined(*values)))
     length = dictionary.length if dictionary.length is Sameness.SAME else Sameness.UNKNOWN
-    return replace(combined(dictionary), each=pair, length=length)
+    return replace(combined(dictionary), each=pair, length=length, steps=dictionary.steps)
+
+
+def counted_view(dictionary: Unknown, word: str) -> Unknown | None:
+    """``stats.keys()`` and its like, of a dictionary of which this rank knows how many entries it has; else None."""
+    if dictionary.entries is None or dictionary.steps is None:
+        return None
+    pairs = pairs_of(dictionary)
+    if word == "items":
+        return pairs
+    if word not in ("keys", "values") or not isinstance(pairs.each, Many):
+        return None
+    return replace(pairs, each=pairs.each.items[word == "values"])

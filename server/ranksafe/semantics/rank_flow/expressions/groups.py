@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Known, Thing, Unknown, Value
+from ranksafe.semantics.rank_flow.values import (
+    NOTHING_KNOWN,
+    Known,
+    Sameness,
+    Thing,
+    Unknown,
+    Value,
+)
+
+if TYPE_CHECKING:
+    from ranksafe.semantics.rank_flow.run import Run
 
 Groups = tuple[tuple[Any, Thing], ...]
 
@@ -44,3 +55,17 @@ def group_at(base: Unknown, index: Value) -> Value | None:
 def may_have(groups: Groups, rank: int) -> bool:
     """Whether a rank is a member of one of the groups, or of one whose members are not known."""
     return any(group.detail is None or rank in group.detail for _, group in groups)
+
+
+def place_in(run: Run, group: Thing, node: ast.Call, word: str) -> Value | None:
+    """``group.rank()`` and ``group.size()``; None for other methods and where the members are not known."""
+    if group.kind != "group" or group.detail is None:
+        return None
+    members: tuple[int, ...] = group.detail
+    if word == "size":
+        return Known(len(members))
+    if word == "rank":
+        inside = run.world.rank in members
+        index = members.index(run.world.rank) if inside else -1
+        return Known(index, run.origin(node, Sameness.RANK))
+    return None

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from ranksafe.semantics.rank_flow.expressions.containers import LONGEST
 from ranksafe.semantics.rank_flow.expressions.slices import pads
 from ranksafe.semantics.rank_flow.library_calls.element_types import FLOATING
+from ranksafe.semantics.rank_flow.library_calls.files import negated
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
     Many,
+    OfFile,
     Sameness,
     Share,
     Thing,
@@ -112,12 +114,11 @@ class Operators:
                 return Known(-value.constant, value.origin)
         if isinstance(node.op, ast.Not) and isinstance(value, Many):
             return Known(not value.items)
-        if isinstance(node.op, ast.Not) and _names_several(node.operand):
-            # Whether there are any, which says nothing of what is in them.
-            found = combined(value)
-            data = found.sameness is Sameness.DATA
-            return replace(found, sameness=Sameness.UNKNOWN, decides=False) if data else found
-        return combined(value)
+        if isinstance(node.op, ast.Not) and isinstance(value, Unknown):
+            if value.length is Sameness.DATA and not value.decides:
+                return Unknown(Sameness.DATA, value.origin, decides=True)
+        found = combined(value)
+        return negated(found) if isinstance(node.op, ast.Not) else found
 
     def compare(self, node: ast.Compare) -> Value:
         """``a == b``, ``a in b`` and their like."""
@@ -138,7 +139,7 @@ class Operators:
                     return Known(isinstance(node.ops[0], ast.IsNot))
             if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
                 # What is there is decided by the code, not by the data.
-                return NOTHING_KNOWN
+                return replace(NOTHING_KNOWN, file=_either(left))
             if isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(left, Known):
                 if left.origin is None:
                     if right.sameness is Sameness.DATA and left.constant.__class__ in (int, float):
@@ -189,7 +190,6 @@ def _plain(value: Value) -> Known | None:
     return None
 
 
-def _names_several(node: ast.expr) -> bool:
-    """Whether an expression is named like a collection: ``outputs``, ``self.samples``."""
-    word = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-    return word.endswith("s") and not word.endswith("ss")
+def _either(value: Value) -> OfFile | None:
+    """For ``value is None``: it may be None because a file is missing."""
+    return OfFile.EITHER if isinstance(value, Unknown) and value.file is not None else None

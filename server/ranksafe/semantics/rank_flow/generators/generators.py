@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.generators.steps import counted, without_yields, yields_in
+from ranksafe.semantics.rank_flow.joined_values import joined
 from ranksafe.semantics.rank_flow.run import MAXIMUM_DEPTH, Frame
 from ranksafe.semantics.rank_flow.traces import Branch, Call, Item, Loop, Yield, matters_to_caller
 from ranksafe.semantics.rank_flow.values import (
@@ -21,7 +22,6 @@ from ranksafe.semantics.rank_flow.values import (
     Unknown,
     Value,
     evenness,
-    joined,
     origin_of,
 )
 from ranksafe.semantics.walking import FUNCTIONS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.expressions.entries import EMPTY_DICTIONARY
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
@@ -44,6 +45,8 @@ _USES_VALUE = frozenset(
     | {"os.path.join", "builtins.open"}
 )
 
+_DICTIONARIES = frozenset({"builtins.dict", "collections.OrderedDict"})
+
 
 def of_builtin(
     interpreter: Interpreter, node: ast.Call, name: str, arguments: list[Value]
@@ -56,6 +59,8 @@ def of_builtin(
             run.none_used(value, expression)
     if name == "builtins.len" and arguments:
         return _length(arguments[0])
+    if name in _DICTIONARIES and not arguments:
+        return EMPTY_DICTIONARY
     if name in ("builtins.int", "builtins.str", "builtins.bool", "builtins.float") and arguments:
         return _converted(last, arguments[0])
     if last in ("ModuleList", "Sequential") and len(arguments) == 1:
@@ -96,7 +101,8 @@ def _length(value: Value) -> Value:
         # How much data a rank has: no rank counts by it.
         share = Share.UNEVEN if length is Sameness.RANK else None
         return Unknown(length, origin_of(value) if length.varies else None, share=share)
-    return Known(length, value.origin if isinstance(value, Many) else None)
+    of_dictionary = isinstance(value, Unknown) and value.entries is not None
+    return Known(length, value.origin if isinstance(value, Many) or of_dictionary else None)
 
 
 def _converted(kind: str, value: Value) -> Value:

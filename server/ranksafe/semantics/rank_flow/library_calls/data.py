@@ -40,10 +40,14 @@ def of_data(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Valu
         return Thing("loader", node=node, module=run.module, detail="sharded")
     if name in _SPLITS and len(arguments) > 1:
         by_size = isinstance(arguments[1], Known) and arguments[1].constant == run.world.size
+        rows = length_of(arguments[0])
+        shorter = by_size and not isinstance(rows, Sameness) and rows % run.world.size != 0
+        divides = by_size and not isinstance(rows, Sameness) and not shorter
         part = Unknown(
             Sameness.RANK,
             run.origin(node, Sameness.RANK),
-            length=Sameness.RANK if by_size else Sameness.UNKNOWN,
+            length=Sameness.RANK if by_size and not divides else Sameness.UNKNOWN,
+            shape=Sameness.RANK if shorter and _along_rows(node, arguments) else Sameness.UNKNOWN,
         )
         return Unknown(share=Share.UNEVEN, each=part)
     if name == "math.ceil" and arguments:
@@ -52,6 +56,16 @@ def of_data(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Valu
     if last == "DataLoader" or name == "torch.utils.data.DataLoader":
         return _loader(run, node, arguments)
     return None
+
+
+def _along_rows(node: ast.Call, arguments: list[Value]) -> bool:
+    """Whether a split cuts the first dimension."""
+    given = [item for item in node.keywords if item.arg in ("dim", "axis")]
+    dimension = arguments[2] if len(node.args) > 2 else Known(0)
+    for keyword, value in zip(node.keywords, arguments[len(node.args) :], strict=True):
+        if keyword in given:
+            dimension = value
+    return isinstance(dimension, Known) and dimension.constant == 0
 
 
 def _loader(run: Run, node: ast.Call, arguments: list[Value]) -> Value:

@@ -24,7 +24,9 @@ def with_key(run: Run, target: ast.Subscript, before: Value, value: Value) -> Un
     if before.length.varies:
         # A key that is not written out may be one that only other ranks had.
         found = combined(before, value)
-        if not isinstance(target.slice, ast.Constant):
+        inner = run.around[-1] if run.around else None
+        own = inner is not None and inner.even is Sameness.DATA and _names_items(target, inner)
+        if not isinstance(target.slice, ast.Constant) and not own:
             return _filled_up(found)
         return replace(found, length=before.length, origin=before.origin)
     made_in = run.made_in.get((id(run.frame), target.value.id))
@@ -52,6 +54,17 @@ def may_be_filled_up(run: Run, call: ast.Call) -> None:
             variables[item.id] = _filled_up(held)
 
 
+def given_away(run: Run, call: ast.Call) -> None:
+    """After ``fill(losses)``: how many keys a dictionary has is not known any more."""
+    if (run.module.qualified_name(call.func) or "").startswith(_LOOKS_ON):
+        return
+    variables = run.frame.variables
+    for item in (*call.args, *(keyword.value for keyword in call.keywords)):
+        held = variables.get(item.id) if isinstance(item, ast.Name) else None
+        if isinstance(item, ast.Name) and isinstance(held, Unknown) and held.entries is not None:
+            variables[item.id] = replace(held, steps=None)
+
+
 def view(receiver: Value, word: str) -> Unknown | None:
     """``losses.values()`` of a dictionary whose number of keys differs; None for what says nothing new."""
     if word not in _VIEWS or not isinstance(receiver, Unknown) or not receiver.length.varies:
@@ -67,6 +80,8 @@ def _filled_up(held: Unknown) -> Unknown:
 def _adds(module: Module, target: ast.Subscript, branch: Around) -> bool:
     """Whether a key is set nowhere else than in this arm, in a dictionary that is written out in the function."""
     key, name = target.slice, target.value
+    if isinstance(branch.node, ast.For) and branch.even is Sameness.DATA:
+        return _names_items(target, branch)
     function = module.enclosing_function(target)
     if function is None or not isinstance(branch.node, ast.If) or not isinstance(name, ast.Name):
         return False
@@ -82,6 +97,14 @@ def _adds(module: Module, target: ast.Subscript, branch: Around) -> bool:
             return False
     values = module.flow.assigned_values(name)
     return bool(values) and all(_is_written_out(value) for value in values)
+
+
+def _names_items(target: ast.Subscript, loop: Around) -> bool:
+    """Whether each item of the rank's own data has an entry under its name: ``scores[f"class {index}"]``."""
+    if not isinstance(loop.node, ast.For):
+        return False
+    named = {item.id for item in ast.walk(loop.node.target) if isinstance(item, ast.Name)}
+    return any(isinstance(item, ast.Name) and item.id in named for item in ast.walk(target.slice))
 
 
 def _is_written_out(node: ast.expr) -> bool:

@@ -82,6 +82,7 @@ class GrowingLists:
                 length=worst if worst.varies else Sameness.UNKNOWN,
                 origin=origin or held.origin or found.origin,
                 share=Share.EVEN if fills_up else found.share,
+                each=_rows_of(held, added, several=several),
             ),
         )
         return True
@@ -122,6 +123,21 @@ def _asks_for(node: ast.AST, target: ast.expr) -> bool:
     written = ast.unparse(target)
     kinds = (ast.Name, ast.Attribute)
     return any(isinstance(item, kinds) and ast.unparse(item) == written for item in ast.walk(test))
+
+
+def _rows_of(held: Value, added: Value, *, several: bool) -> Value | None:
+    """The tensors of a list, as long as all of them have as many rows as the rank's data makes."""
+    empty = isinstance(held, Many) and not held.items
+    alike = isinstance(held, Unknown) and isinstance(held.each, Unknown)
+    shaped = isinstance(added, Unknown) and added.shape is Sameness.DATA
+    return added if shaped and not several and (empty or alike) else None
+
+
+def joined_rows(arguments: list[Value]) -> Sameness | None:
+    """How the shape of ``torch.cat`` differs when the tensors of a list have as many rows as a rank's data makes."""
+    given = arguments[0] if arguments else None
+    each = given.each if isinstance(given, Unknown) else None
+    return Sameness.DATA if isinstance(each, Unknown) and each.shape is Sameness.DATA else None
 
 
 def stacked(arguments: list[Value]) -> Sameness | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.expressions.slices import sliced
+from ranksafe.semantics.rank_flow.joined_values import joined
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     SAME,
@@ -19,7 +20,6 @@ from ranksafe.semantics.rank_flow.values import (
     Value,
     combined,
     evenness,
-    joined,
     length_of,
     origin_of,
 )

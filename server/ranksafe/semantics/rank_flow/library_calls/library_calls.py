@@ -11,6 +11,7 @@ from ranksafe.semantics.rank_flow.library_calls import batched_sends, device_mes
 from ranksafe.semantics.rank_flow.library_calls.builtin_functions import of_builtin
 from ranksafe.semantics.rank_flow.library_calls.data import of_data
 from ranksafe.semantics.rank_flow.library_calls.element_types import after_method
+from ranksafe.semantics.rank_flow.library_calls.files import asked
 from ranksafe.semantics.rank_flow.library_calls.iteration import iterates, of_iteration
 from ranksafe.semantics.rank_flow.library_calls.methods import LOSSES, TESTS, Methods
 from ranksafe.semantics.rank_flow.library_calls.random_numbers import drawn_from, made_generator
@@ -40,6 +41,7 @@ _STATES = frozenset(
         "accelerate.state.AcceleratorState",
     }
 )
+_OF_NUMBERS = frozenset({"isnan", "isinf", "isfinite"})
 _VALUE_FUNCTIONS = ("torch.", "math.", "numpy.", "builtins.", "statistics.", "sklearn.metrics.")
 
 
@@ -67,6 +69,9 @@ class LibraryCalls:
             if model is not None and not run.inside.no_sync and not run.inside.no_grad:
                 run.items.append(Event(BACKWARD, run.place(node), model=model))
             return Known(None)
+        answer = asked(node, name)
+        if answer is not None:
+            return answer
         if any(self._may_be_called_back(value) for value in arguments):
             run.items.append(Opaque(run.place(node)))
         if receiver is not None:
@@ -82,7 +87,11 @@ class LibraryCalls:
                 return _by_rows(arguments)
         if name is not None and name.startswith(_VALUE_FUNCTIONS):
             if word in TESTS or word == "bool":
-                return replace(combined(*arguments), decides=True)
+                found = combined(*arguments)
+                if word in _OF_NUMBERS and found.sameness is Sameness.RANK:
+                    # The numbers in a rank's part of something are its data.
+                    found = replace(found, sameness=Sameness.DATA)
+                return replace(found, decides=True)
             return combined(*arguments)
         found = combined(*arguments)
         return replace(NOTHING_KNOWN, made_by=found.made_by)

@@ -6,7 +6,8 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ranksafe.semantics.rank_flow.expressions.entries import entry_at, pairs_of
+from ranksafe.semantics.rank_flow.expressions.entries import counted_view, entry_at, pairs_of
+from ranksafe.semantics.rank_flow.expressions.groups import place_in
 from ranksafe.semantics.rank_flow.library_calls import device_meshes
 from ranksafe.semantics.rank_flow.library_calls.growing_dictionaries import view
 from ranksafe.semantics.rank_flow.library_calls.random_numbers import drawn_in_place
@@ -133,6 +134,8 @@ class Methods:
             answer = self._interpreter.library_objects.answer(receiver, node, word)
             if answer is None:
                 answer = device_meshes.answer(self._interpreter, receiver, node, word)
+            if answer is None:
+                answer = place_in(run, receiver, node, word)
             if answer is not None:
                 return answer
             if receiver.kind == "object" and word not in _SAME_MODEL:
@@ -192,12 +195,19 @@ class Methods:
                     if found.sameness > receiver.sameness:
                         self._interpreter.assignments.bind(node.func.value, found)
                 return Known(None)
+            if word in ("view", "reshape") and (size := _size_of(arguments)) is not None:
+                return replace(combined(receiver), shape=size)
+            counted = counted_view(receiver, word)
+            if counted is not None and not arguments:
+                return counted
             by_word = self._interpreter.expressions.by_word(word, node)
             if by_word is not None:
                 return by_word
             if in_place(word) and (changed := self._changed(node, word, receiver, arguments)):
                 return changed
             if word in ("get", "pop") and arguments:
+                if receiver.steps == 0 and receiver.entries == () and len(arguments) == 1:
+                    return Known(None, receiver.origin)
                 entry = entry_at(receiver, arguments[0])
                 if entry is not None:
                     return entry
@@ -217,6 +227,8 @@ class Methods:
             if word in _KEEPS_FIRST and arguments and isinstance(receiver.shape, Sameness):
                 found = elementwise(receiver)
                 return replace(found, length=Sameness.UNKNOWN) if word in _REDUCES else found
+            if word == "tolist" and receiver.length is Sameness.DATA:
+                return replace(combined(receiver), length=receiver.length)
             if word in TESTS:
                 return replace(combined(receiver, *arguments), decides=True)
             if word in ("size", "numel") and receiver.own_item:
@@ -233,6 +245,15 @@ class Methods:
         if isinstance(receiver, Known):
             return _of_text(receiver, word, arguments)
         return NOTHING_KNOWN
+
+
+def _size_of(arguments: list[Value]) -> tuple[int, ...] | None:
+    """The shape that ``view(2, 3)`` asks for, where all of it is known."""
+    sizes = [item.constant for item in arguments if isinstance(item, Known)]
+    known = 0 < len(sizes) == len(arguments)
+    return (
+        tuple(sizes) if known and all(type(size) is int and size >= 0 for size in sizes) else None
+    )
 
 
 def _is_zero(node: ast.expr) -> bool:

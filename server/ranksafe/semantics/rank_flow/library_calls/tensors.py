@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.library_calls.element_types import named, of_literals
-from ranksafe.semantics.rank_flow.library_calls.growing_lists import stacked
+from ranksafe.semantics.rank_flow.library_calls.growing_lists import joined_rows, stacked
 from ranksafe.semantics.rank_flow.library_calls.random_numbers import given_generator
 from ranksafe.semantics.rank_flow.library_calls.selections import of_selection
 from ranksafe.semantics.rank_flow.values import (
@@ -55,6 +55,8 @@ _STACKS = frozenset(
     }
 )  # fmt: skip
 
+_JOINS = frozenset({"torch.cat", "torch.concat", "torch.vstack", "torch.hstack"})
+
 
 def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value | None:
     """What such a call returns; None for other calls."""
@@ -91,6 +93,8 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
             dtype="" if last == "full" else _dtype_of(node, "float32"),
         )
     if name in _STACKS and (uneven := stacked(arguments)) is not None:
+        return replace(combined(*arguments), shape=uneven, length=uneven)
+    if name in _JOINS and (uneven := joined_rows(arguments)) is not None:
         return replace(combined(*arguments), shape=uneven, length=uneven)
     if name in ("torch.tensor", "torch.as_tensor") and arguments:
         first = arguments[0]

@@ -39,6 +39,8 @@ class Assignments:
         """``a = b = x``."""
         value = self._interpreter.expressions.value(node.value)
         for target in node.targets:
+            if isinstance(target, (ast.Tuple, ast.List)):
+                self._run.none_used(value, node.value)
             self.bind(target, value)
         return True
 
@@ -91,6 +93,9 @@ class Assignments:
         if isinstance(target, ast.Name):
             run.frame.variables[target.id] = value
             run.made_here(None, target.id)
+            if target.id in self._interpreter.functions.declared_global(run.frame.function):
+                unsure = run.inside.uncertain or run.frame.loops
+                run.globals[id(run.module), target.id] = NOTHING_KNOWN if unsure else value
         elif isinstance(target, ast.Attribute):
             base = self._interpreter.expressions.value(target.value)
             if isinstance(base, Thing):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.facts import is_main_guard
 from ranksafe.semantics.rank_flow.run import Around
+from ranksafe.semantics.rank_flow.statements.one_sided import OneSided, rest_of_function
 from ranksafe.semantics.rank_flow.statements.paths import joined_states, returns_in
 from ranksafe.semantics.rank_flow.statements.untaken import UntakenArm, assigned_in
 from ranksafe.semantics.rank_flow.traces import Branch, Decision, Passed, matters
@@ -33,6 +34,7 @@ class Branches:
         self._run = interpreter.run
         self._interpreter = interpreter
         self._untaken = UntakenArm(interpreter)
+        self._one_sided = OneSided(interpreter)
 
     def run(self, node: ast.If) -> bool:
         """``if``: the arm that this rank takes, or both."""
@@ -42,6 +44,9 @@ class Branches:
         truth = truth_of(test)
         if truth is not None:
             return self._decided(node, test, truth)
+        if isinstance(test, Unknown) and test.length is Sameness.DATA and not test.decides:
+            # ``if episodes:`` of a list that is as long as the rank's data makes it.
+            test = replace(test, sameness=Sameness.DATA, decides=True)
         if isinstance(test, Unknown) and test.sameness is Sameness.DATA and not test.decides:
             # ``if batch:`` asks whether there is one, which says nothing of what is in it.
             test = replace(test, sameness=Sameness.UNKNOWN)
@@ -52,10 +57,15 @@ class Branches:
         taken, skipped = (node.body, node.orelse) if truth else (node.orelse, node.body)
         if test.sameness.varies:
             run.items.append(Decision(run.place(node), truth, test))
+            before = run.snapshot()
             reached = self._interpreter.statements.block(taken)
             if reached:
+                self._one_sided.mark_taken(before, test)
+                self._one_sided.mark_skipped(skipped, test)
                 self._untaken.miss(skipped, node)
                 self._mark_shares(taken, skipped)
+            elif taken and isinstance(taken[-1], ast.Return):
+                self._one_sided.mark_skipped(rest_of_function(run.module, node), test)
             return reached
         return self._interpreter.statements.block(taken)
 

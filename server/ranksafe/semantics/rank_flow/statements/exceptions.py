@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.rank_flow.statements.paths import exits_in, joined_states
-from ranksafe.semantics.rank_flow.traces import Decision, Event, Exit, events_in
+from ranksafe.semantics.rank_flow.traces import Call, Decision, Event, Exit, Item, events_in
 from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN
 
 if TYPE_CHECKING:
@@ -77,6 +77,9 @@ class Exceptions:
         goes_on = handled or any(
             isinstance(item, Exit) and item.kind == "continue" for item in exits_in(inside)
         )
+        if skipped and not _gives_up(inside) and _raises_by_rank(body):
+            self._run.note("swallowed", handler, branch=handler, event=skipped[-1])
+            return
         frame = self._run.frame
         if (
             skipped
@@ -107,6 +110,24 @@ class Exceptions:
         """Whether the handler is for what one rank alone may meet when it alone reads something."""
         names = _exception_names(handler)
         return not names or not names.isdisjoint(_READING)
+
+
+def _raises_by_rank(items: list[Item]) -> bool:
+    """Whether this rank, because it is this rank, raises in the body or in a call in it."""
+    decided = False
+    for item in items:
+        if isinstance(item, Decision) and item.condition.sameness.varies:
+            decided = True
+        elif isinstance(item, Exit):
+            return decided and item.kind == "raise"
+        elif isinstance(item, Call) and _raises_by_rank(item.body):
+            return True
+    return False
+
+
+def _gives_up(items: list[Item]) -> bool:
+    """Whether a handler raises, or ends the process."""
+    return any(item.kind in ("raise", "exit") for item in exits_in(items))
 
 
 def _is_data_parallel_forward(event: Event) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ranksafe.semantics.rank_flow.joined_values import joined
 from ranksafe.semantics.rank_flow.traces import Branch, Exit
-from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Missing, Thing, Value, joined
+from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Missing, Thing, Value
 
 
 def joined_states(first: Any, second: Any, test: Value) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.rank_flow.library_calls.growing_dictionaries import may_be_filled_up
@@ -12,7 +13,7 @@ from ranksafe.semantics.rank_flow.statements.contexts import Contexts
 from ranksafe.semantics.rank_flow.statements.exceptions import Exceptions
 from ranksafe.semantics.rank_flow.statements.loops import Loops
 from ranksafe.semantics.rank_flow.traces import Exit
-from ranksafe.semantics.rank_flow.values import Known, Thing, combined
+from ranksafe.semantics.rank_flow.values import Known, OfFile, Thing, Unknown, combined, of_file
 
 if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
@@ -85,7 +86,11 @@ class Statements:
             value = Known(None, value.origin, instead_of=self._run.frame.value_elsewhere)
         condition = self._run.frame.condition
         if condition is not None and condition.sameness > value.sameness:
-            value = combined(value, condition)
+            # Which value is returned was decided; whether a value that is none of true and false is empty was not.
+            own = isinstance(value, Unknown) and value.decides
+            decides = own or isinstance(value, Known)
+            asked = None if of_file(value, condition) is None else OfFile.EITHER
+            value = replace(combined(value, condition), decides=decides, file=asked)
         self._run.frame.returns.append(value)
         return self._leave("return", node)
 

@@ -21,3 +21,12 @@ def group_size() -> int | None:
     except Exception:  # half-imported torch
         pass
     return _largest
+
+
+def uses_cuda() -> bool:
+    """Whether the script has begun to use CUDA; never imports torch, never raises."""
+    try:
+        module = sys.modules.get("torch.cuda")
+        return module is not None and bool(module.is_initialized())
+    except Exception:  # half-imported torch
+        return False

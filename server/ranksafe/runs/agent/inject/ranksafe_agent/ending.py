@@ -13,29 +13,40 @@ from typing import Any, NoReturn
 from . import distributed, exceptions
 from .journal import Journal
 
+_ATTEMPTS = 3
+"""A signal handler may raise in the midst of our work: the DataLoader's does when it hears of a worker's death."""
+
 
 class _Ending:
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
         self.recorded: int | None = None
+        """The identity of the main thread's exception, which `sys.last_value` keeps alive; a thread's may be reused."""
+        self.failed = False
         self.asked_exit: dict[str, Any] | None = None
         self.leave = os._exit
         """The interpreter's own, not our stand-in."""
 
     def exception(self, error: BaseException | None, thread: str | None = None) -> None:
         """Write ``error`` down once; never raises."""
-        try:
-            if error is None or id(error) == self.recorded:
-                return
+        if error is None or (thread is None and id(error) == self.recorded):
+            return
+        if thread is None:
             self.recorded = id(error)
-            self.journal.write(
-                "exception",
-                thread=thread,
-                exception=exceptions.describe(error),
-                group=distributed.group_size(),
-            )
-        except Exception as problem:
-            self.journal.write("agent-problem", text=repr(problem))
+        self.failed = True
+        trouble = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                self.journal.write(
+                    "exception",
+                    thread=thread,
+                    exception=exceptions.describe(error),
+                    group=distributed.group_size(),
+                )
+                return
+            except Exception as problem:
+                trouble = repr(problem)
+        self.journal.write("agent-problem", text=trouble)
 
 
 def install(journal: Journal) -> None:
@@ -102,14 +113,14 @@ def _at_exit(ending: _Ending) -> None:
     ending.exception(getattr(sys, "last_value", None))
     ending.journal.write(
         "exit",
-        clean=ending.recorded is None and ending.asked_exit is None,
+        clean=not ending.failed and ending.asked_exit is None,
         asked=ending.asked_exit,
         group=distributed.group_size(),
     )
     if (
         ending.journal.is_mine
         and ending.journal.ended_early
-        and ending.recorded is None
+        and not ending.failed
         and ending.asked_exit is None
     ):
         _leave_now(ending)
@@ -127,9 +138,7 @@ def _leave_now(ending: _Ending) -> None:
 
 
 def _stack() -> list[dict[str, Any]]:
-    summary = traceback.StackSummary.extract(
-        exceptions.walk(sys._getframe(2)), lookup_lines=False
-    )
+    summary = traceback.StackSummary.extract(exceptions.walk(sys._getframe(2)), lookup_lines=False)
     summary.reverse()
     return exceptions.frames_as_data(list(summary))
 

@@ -1,4 +1,4 @@
-"""A thread that notes once a second that the rank lives and where its main thread stands.
+"""A thread that notes once a second that the rank lives, where its main thread stands and what it waits for.
 
 Without it nothing would be known of a rank that is killed, or that hangs.
 """
@@ -17,7 +17,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from . import distributed, exceptions
+from . import distributed, exceptions, look, signs, waiting
 from .journal import Journal
 
 PERIOD_SECONDS = 1.0
@@ -28,10 +28,12 @@ _EXIT_CHECKS = 50
 class _Heartbeat:
     """Started through `_thread`: `threading` would show the script one thread more than it has."""
 
-    def __init__(self, journal: Journal, path: str) -> None:
+    def __init__(self, journal: Journal, directory: str, rank: int) -> None:
         self.journal = journal
-        self.path = path
+        self.path = os.path.join(directory, f"rank{rank}.beat")
         self.main = threading.main_thread().ident
+        self.signs = signs.Signs(threading.main_thread())
+        self.looks = look.Looks(directory, rank, _lines)
         self.running = False
         self.stop = threading.Event()
         self.done = _thread.allocate_lock()
@@ -64,12 +66,26 @@ class _Heartbeat:
                 # A beat that fails (a full disk) is skipped; the next may work.
                 with contextlib.suppress(Exception):
                     self._beat()
+                with contextlib.suppress(Exception):
+                    self.looks.answer(self.main)
         finally:
             done.release()
 
     def _beat(self) -> None:
-        frame = sys._current_frames().get(self.main or 0)
-        beat = {"time": time.time(), "frames": _lines(frame), "group": distributed.group_size()}
+        frames = sys._current_frames()
+        collectives = waiting.here.as_data(self.main)
+        for each in collectives["now"]:
+            if each["thread"] != self.main:
+                each["frames"] = _lines(frames.get(each["thread"]))
+        beat = {
+            "time": time.time(),
+            "frames": _lines(frames.get(self.main or 0)),
+            "group": distributed.group_size(),
+            "steps": waiting.here.steps,
+            "collectives": collectives,
+            "signs": self.signs.read(),
+            "cuda": distributed.uses_cuda(),
+        }
         temporary = self.path + ".new"
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(beat, file)
@@ -88,7 +104,7 @@ def revive() -> None:
 def install(journal: Journal, directory: str, rank: int) -> None:
     """Start the heartbeat; it stands still around forks and does not go on in the child."""
     global _current
-    _current = _Heartbeat(journal, os.path.join(directory, f"rank{rank}.beat"))
+    _current = _Heartbeat(journal, directory, rank)
     _current.start()
     os.register_at_fork(before=_current.pause, after_in_parent=_after_fork)
 

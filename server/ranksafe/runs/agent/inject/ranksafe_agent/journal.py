@@ -29,8 +29,10 @@ class Journal:
         """Append an event; never raises."""
         if not self.is_mine:
             return
-        try:
-            line = json.dumps(dict(fields, event=event, time=time.time()), default=repr)
-            os.write(self._descriptor, line.encode("utf-8", "backslashreplace") + b"\n")
-        except Exception:  # a full disk is no reason to end the user's training
-            pass
+        for _ in range(2):  # a signal handler of the script's may raise in between
+            try:
+                line = json.dumps(dict(fields, event=event, time=time.time()), default=repr)
+                os.write(self._descriptor, line.encode("utf-8", "backslashreplace") + b"\n")
+                return
+            except Exception:  # a full disk is no reason to end the user's training
+                continue

@@ -31,10 +31,10 @@ def description(rank: int) -> dict[str, Any]:
         "rank": rank,
         "local_rank": _number("LOCAL_RANK", 0),
         "world_size": _number("WORLD_SIZE", 1),
-        "host": socket.gethostname(),
+        # The node's name in its cluster, which users know it by.
+        "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         "pid": os.getpid(),
         "python": sys.version.split()[0],
-        "argv": _command_line() or [],
     }
 
 

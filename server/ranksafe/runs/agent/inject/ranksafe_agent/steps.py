@@ -9,7 +9,7 @@ import functools
 import threading
 from typing import Any
 
-from . import distributed, heartbeat
+from . import distributed, heartbeat, waiting
 from .after_import import Action, after_import
 from .journal import Journal
 
@@ -28,20 +28,21 @@ class _Steps:
         self.journal = journal
         self.limit = limit
         self.by_optimizer: dict[int, int] = {}
+        self.highest = 0
         self.trainer_steps = 0
         self.trainers_running = 0
 
     def optimizer_stepped(self, optimizer: object, *_: Any) -> None:
         """Called by torch after each ``Optimizer.step``."""
-        if not self.journal.is_mine:
-            return
-        heartbeat.revive()
-        count = self.by_optimizer.get(id(optimizer), 0) + 1
-        self.by_optimizer[id(optimizer)] = count
-        highest = max(self.by_optimizer.values())
-        if count == highest and (count <= _JOURNALED_STEPS or count % 100 == 0):
-            self.journal.write("step", step=count, group=distributed.group_size())
-        if self.limit is not None and self._is_over(self.limit):
+        known = self.by_optimizer
+        count = known.get(id(optimizer), 0) + 1
+        known[id(optimizer)] = count
+        if count > self.highest:
+            self.highest = waiting.here.steps = count
+            if count <= _JOURNALED_STEPS or count % 100 == 0:
+                heartbeat.revive()
+                self.journal.write("step", step=count, group=distributed.group_size())
+        if self.limit is not None and self.journal.is_mine and self._is_over(self.limit):
             self.end()
 
     def _is_over(self, limit: int) -> bool:

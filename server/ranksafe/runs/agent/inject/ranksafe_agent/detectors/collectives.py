@@ -2,7 +2,8 @@
 
 The ring is a file mapped into memory, so noting a call costs microseconds and no system call, and what was noted is
 there however the process ends. Names (of groups, of calls, of places in the source) are numbered and go to the journal
-once. Only Python's calls are seen: the collectives that DistributedDataParallel makes in C++ are not.
+once. Only Python's calls are seen: the collectives that DistributedDataParallel makes in C++ are not. What a thread is
+in at the moment, sends and receives too, is kept in ``ranksafe_agent.waiting`` for the heartbeat.
 
 `RECORD` and the file's name are read by ``ranksafe.runs.explain.collective_order``.
 """
@@ -16,8 +17,12 @@ import struct
 import sys
 import threading
 import time
+import weakref
+from _thread import get_ident
+from types import FrameType
 from typing import Any, Callable
 
+from .. import waiting
 from .watch import Watch, is_user_file, stack, user_frame
 
 RECORD = struct.Struct("<QQIIId")
@@ -65,71 +70,113 @@ def hooks(watch: Watch) -> dict[str, Callable[[Any], None]]:
 
 
 def _hook(watch: Watch, module: Any) -> None:
+    from . import transfers
+
     calls = _Calls(watch, module)
     for name in sorted(_SAME_SHAPE | _ANY_SHAPE):
         original = getattr(module, name, None)
         if callable(original):
             setattr(module, name, calls.watched(name, original))
+    watch.attempt(transfers.hook, watch, module)
 
 
 class _Calls:
+    """Runs before every collective of a training loop, where no cache is warm: each call it makes itself costs
+    microseconds."""
+
     def __init__(self, watch: Watch, module: Any) -> None:
         self.watch = watch
         self.module = module
-        self.depth = threading.local()
         self.lock = threading.Lock()
         self.ring: mmap.mmap | None = None
         self.calls = 0
-        self.of_group: dict[int, int] = {}
+        self.of_group = waiting.here.counts
         self.groups: dict[Any, int] = {}
         self.names: dict[Any, int] = {}
+        self.known: dict[Any, tuple[int, str]] = {}
+        """Calls by name or by name, dtype and size: number and text."""
         self.places: dict[Any, int] = {}
+        self.near: dict[tuple[int, int], int] = {}
+        """Places in the user's code by the id of the code and the instruction."""
+        self.kept: list[Any] = []
+        """Code whose ids are known, so that no other gets them."""
+        self.last_group: Callable[[], Any] = _no_group
+        self.last_number = 0
 
     def watched(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """``original``, noted before it runs; what it calls itself is part of it."""
         sized = name in _SAME_SHAPE
-        depth = self.depth
+        here, note, watch = waiting.here, self.note, self.watch
+        now = here.now
 
         @functools.wraps(original)
         def collective(*arguments: Any, **keywords: Any) -> Any:
-            if getattr(depth, "inside", False):
+            thread = get_ident()
+            if thread in now or not here.is_rank:
                 return original(*arguments, **keywords)
-            after = self.watch.attempt(self.note, name, sized, arguments, keywords)
-            depth.inside = True
+            after: Any = ()
+            now[thread] = (time.time(), name, None, None, ())
+            here.entered += 1
+            try:
+                tensor = arguments[0] if arguments else next(iter(keywords.values()), None)
+                note(name, sized, tensor, arguments, keywords, thread)
+                if listeners:
+                    after = watch.attempt(_heard, name, tensor) or ()
+            except Exception as error:
+                watch.problem(f"detector {name}: {error!r}")
             try:
                 result = original(*arguments, **keywords)
+                if result is not None:
+                    here.issued(result)
             finally:
-                depth.inside = False
-            for action in after or ():
-                self.watch.attempt(action, result)
+                now.pop(thread, None)
+                here.left += 1
+            for action in after:
+                watch.attempt(action, result)
             return result
 
         return collective
 
-    def note(self, name: str, sized: bool, arguments: Any, keywords: Any) -> list[Any]:
-        """Write the call into the ring; returns what listeners want to be called afterwards."""
+    def note(
+        self, name: str, sized: bool, tensor: Any, arguments: Any, keywords: Any, thread: int
+    ) -> None:
+        """Write the call into the ring, and what this thread waits in."""
         group = self._group(arguments, keywords)
         if group is None:
-            return []
-        tensor = arguments[0] if arguments else next(iter(keywords.values()), None)
-        if not hasattr(tensor, "dtype"):
-            tensor = None
-        call = name
-        if sized and tensor is not None:
-            call = f"{name} {str(tensor.dtype)[6:]}[{tensor.numel()}]"
+            return
+        key: Any = name
+        if sized and hasattr(tensor, "dtype"):
+            key = (name, tensor.dtype, tensor.numel())
+        frame = sys._getframe(2)
+        # Not by the code object itself: CPython hashes all of it, each time.
+        place = self.near.get((id(frame.f_code), frame.f_lasti))
         with self.lock:
-            self._write(group, self._number("call", self.names, call, call), self._place())
-        return [each for each in (hear(name, tensor) for hear in listeners) if each is not None]
+            call, text = self.known.get(key) or self._new_call(key)
+            if place is None:
+                place = self._new_place(frame)
+            if self.ring is None:
+                self.ring = self._open()
+            start = self.calls % SLOTS * RECORD.size
+            self.calls += 1
+            count = self.of_group[group] = self.of_group.get(group, 0) + 1
+            since = time.time()
+            RECORD.pack_into(self.ring, start, self.calls, count, group, call, place, since)
+        waiting.here.now[thread] = (since, text, group, count, None)
 
-    def _write(self, group: int, call: int, place: int) -> None:
-        if self.ring is None:
-            self.ring = self._open()
-        self.calls += 1
-        count = self.of_group[group] = self.of_group.get(group, 0) + 1
-        start = (self.calls - 1) % SLOTS * RECORD.size
-        self.ring[start : start + RECORD.size] = RECORD.pack(
-            self.calls, count, group, call, place, time.time()
-        )
+    def _new_place(self, frame: FrameType) -> int:
+        place = self._place()
+        code = frame.f_code
+        if is_user_file(code.co_filename) and len(self.kept) < _MOST_NAMES:
+            self.kept.append(code)
+            self.near[id(code), frame.f_lasti] = place
+        return place
+
+    def _new_call(self, key: Any) -> tuple[int, str]:
+        text = key if isinstance(key, str) else f"{key[0]} {str(key[1])[6:]}[{key[2]}]"
+        number = self._number("call", self.names, text, text)
+        if number:
+            self.known[key] = number, text
+        return number, text
 
     def _open(self) -> mmap.mmap:
         path = os.path.join(self.watch.directory, f"rank{self.watch.journal.rank}.collectives")
@@ -143,20 +190,30 @@ class _Calls:
     def _group(self, arguments: Any, keywords: Any) -> int | None:
         """The group's number; None where there is none, or this rank is no member and the call does nothing."""
         kind = self.module.ProcessGroup
-        group = keywords.get("group")
-        if group is None:
+        group = keywords.get("group") if keywords else None
+        if group is None and len(arguments) > 1:
             group = next((each for each in arguments if isinstance(each, kind)), None)
         if group is None:
             group = self.module.group.WORLD
+        if group is self.last_group() and group is not None:
+            return self.last_number
         if not isinstance(group, kind):
             return None
+        number = self._number_of(group)
+        self.last_group, self.last_number = weakref.ref(group), number
+        return number
+
+    def _number_of(self, group: Any) -> int:
         key = group.group_name
         known = self.groups.get(key)
         if known is not None:
             return known
         ranks = [int(rank) for rank in self.module.get_process_group_ranks(group)]
         with self.lock:
-            return self._number("group", self.groups, key, {"name": str(key), "ranks": ranks})
+            described = {"name": str(key), "ranks": ranks}
+            number = self._number("group", self.groups, key, described)
+            waiting.here.groups[number] = described
+            return number
 
     def _place(self) -> int:
         frame = user_frame()
@@ -180,3 +237,13 @@ class _Calls:
             number = known[key] = len(known) + 1
             self.watch.journal.write("collective-name", table=table, number=number, value=value)
         return number
+
+
+def _no_group() -> None:
+    return None
+
+
+def _heard(name: str, tensor: Any) -> list[Any]:
+    """What listeners want to be called afterwards."""
+    tensor = tensor if hasattr(tensor, "dtype") else None
+    return [each for each in (hear(name, tensor) for hear in listeners) if each is not None]

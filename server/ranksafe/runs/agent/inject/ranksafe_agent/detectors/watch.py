@@ -52,9 +52,7 @@ def user_frame() -> FrameType | None:
 
 def stack() -> list[dict[str, Any]]:
     """This thread's stack as plain data, outermost first, without our own frames."""
-    summary = traceback.StackSummary.extract(
-        exceptions.walk(sys._getframe(1)), lookup_lines=False
-    )
+    summary = traceback.StackSummary.extract(exceptions.walk(sys._getframe(1)), lookup_lines=False)
     summary.reverse()
     theirs = [
         frame

@@ -1,0 +1,178 @@
+"""``ranksafe stacks``: where every rank of a run that goes on is at this moment, and what it waits for."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ranksafe.cli.terminal import Style, fail, note, style_for
+from ranksafe.localization import Language, Translated
+from ranksafe.runs.directory import cache_directory, is_going_on
+from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.model import Frame
+from ranksafe.runs.watch.stacks import Look, ThreadStack, look_at, runs_going_on
+
+_USED_WRONGLY = 2
+_RUN = Translated(
+    "the run's id (default: the one run that is going on)", "运行的 id（默认：正在进行的那个运行）"
+)
+_ALL = Translated("all threads, not only the main one", "所有线程，而不仅是主线程")
+_FORMAT = Translated("how to print the stacks", "堆栈的输出格式")
+_COLOR = Translated("when to use colours", "何时使用颜色")
+
+
+def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
+    """RUN, and what of it is shown."""
+    parser.add_argument("run", nargs="?", metavar="RUN", help=_RUN.in_language(language))
+    parser.add_argument("--all-threads", action="store_true", help=_ALL.in_language(language))
+    parser.add_argument(
+        "--output-format",
+        choices=["text", "json"],
+        default="text",
+        help=_FORMAT.in_language(language),
+    )
+    parser.add_argument(
+        "--color",
+        choices=["auto", "always", "never"],
+        default="auto",
+        help=_COLOR.in_language(language),
+    )
+
+
+def execute(arguments: argparse.Namespace, language: Language) -> int:
+    """Ask and print; 0 there were ranks, 1 there were none, 2 no such run."""
+    directory = _directory(arguments.run, language)
+    if directory is None:
+        return _USED_WRONGLY
+    try:
+        looks = look_at(directory)
+    except OSError as error:
+        message = _CANNOT_ASK.filled(reason=error.strerror).in_language(language)
+        return fail(message, _USED_WRONGLY)
+    user_code = UserCode([Path("/")], anywhere=True)
+    if arguments.output_format == "json":
+        ranks = [_as_json(look, user_code, arguments.all_threads) for look in looks]
+        print(json.dumps({"run_id": directory.name, "ranks": ranks}, ensure_ascii=False, indent=2))
+    else:
+        style = style_for(arguments.color, sys.stdout)
+        for look in looks:
+            lines = _lines(look, user_code, arguments.all_threads, language, style)
+            print("\n".join(lines) + "\n")
+    if not looks:
+        note(_NO_RANKS.filled(run=directory.name).in_language(language))
+    return 0 if looks else 1
+
+
+def _directory(run: str | None, language: Language) -> Path | None:
+    """The folder of the run that is meant; None, and said why, where that is not clear."""
+    going_on = runs_going_on()
+    if run is not None:
+        chosen = cache_directory() / "runs" / run
+        if Path(run).name == run and chosen.is_dir() and is_going_on(chosen):
+            return chosen
+        fail(_NO_SUCH.filled(run=run, runs=_listed(going_on)).in_language(language), 0)
+        return None
+    if len(going_on) == 1:
+        return going_on[0]
+    message = _SEVERAL.filled(runs=_listed(going_on)) if going_on else _NOTHING
+    fail(message.in_language(language), 0)
+    return None
+
+
+def _listed(runs: Sequence[Path]) -> str:
+    return ", ".join(path.name for path in runs) or "-"
+
+
+def _lines(
+    look: Look, user_code: UserCode, all_threads: bool, language: Language, style: Style
+) -> Iterator[str]:
+    head = style.paint("bold", f"rank {look.rank}")
+    yield f"{head}: {_doing(look).in_language(language)}"
+    threads = look.threads if all_threads else look.threads[:1]
+    for thread in threads:
+        if all_threads:
+            yield f"  {style.paint('cyan', thread.name or '?')}"
+        for frame in user_code.marked(thread.frames):
+            yield f"    {_place(frame, style)}"
+
+
+def _doing(look: Look) -> Translated:
+    if not look.answered:
+        return _SILENT
+    wait = next(iter(look.waits), None)
+    if wait is None:
+        return _NOT_WAITING.filled(step=look.steps) if look.steps else _RUNNING
+    return _WAITS.filled(call=wait.call, seconds=max(0, round(look.time - wait.since)))
+
+
+def _place(frame: Frame, style: Style) -> str:
+    text = f"{frame.filename}:{frame.line} {frame.function}"
+    text = style.paint("bold" if frame.in_user_code else "dim", text)
+    return f"{text}  {frame.source}" if frame.source and frame.in_user_code else text
+
+
+def _as_json(look: Look, user_code: UserCode, all_threads: bool) -> dict[str, Any]:
+    threads = look.threads if all_threads else look.threads[:1]
+    return {
+        "rank": look.rank,
+        "answered": look.answered,
+        "steps": look.steps,
+        "waits": [
+            {
+                "call": wait.call,
+                "seconds": round(look.time - wait.since, 1),
+                "group": wait.group,
+                "ranks": list(wait.ranks),
+                "number": wait.number,
+                "peers": None if wait.peers is None else list(wait.peers),
+            }
+            for wait in look.waits
+        ],
+        "threads": [_thread_json(thread, user_code) for thread in threads],
+    }
+
+
+def _thread_json(thread: ThreadStack, user_code: UserCode) -> dict[str, Any]:
+    return {
+        "name": thread.name,
+        "main": thread.is_main,
+        "frames": [
+            {
+                "filename": frame.filename,
+                "line": frame.line,
+                "function": frame.function,
+                "source": frame.source,
+                "in_user_code": frame.in_user_code,
+            }
+            for frame in user_code.marked(thread.frames)
+        ],
+    }
+
+
+_WAITS = Translated("waits in {call} since {seconds} s", "在 {call} 中已等待 {seconds} 秒")
+_RUNNING = Translated("runs, in no collective", "运行中，不在集合通信中")
+_NOT_WAITING = Translated(
+    "runs, in no collective, {step} optimizer steps made",
+    "运行中，不在集合通信中，已完成 {step} 个优化器步",
+)
+_SILENT = Translated(
+    "does not answer; where it was last seen", "没有应答；以下是它最后一次被观察到的位置"
+)
+_NOTHING = Translated("no run is going on", "没有正在进行的运行")
+_SEVERAL = Translated(
+    "several runs are going on, name one: {runs}", "有多个运行正在进行，请指定一个：{runs}"
+)
+_NO_SUCH = Translated(
+    "no run of that name is going on: {run} (going on: {runs})",
+    "没有名为 {run} 的正在进行的运行（正在进行：{runs}）",
+)
+_NO_RANKS = Translated(
+    "run {run} has no rank yet, or none any more", "运行 {run} 还没有或已没有 rank"
+)
+_CANNOT_ASK = Translated(
+    "the run's folder cannot be written: {reason}", "无法写入运行文件夹：{reason}"
+)

@@ -1,0 +1,139 @@
+"""Sends, receives, handles and the making of groups, for ``ranksafe_agent.waiting``.
+
+Other ranks are waited for there, too. They are no part of the order of collectives: what one rank sends, another
+receives.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Callable
+
+from .. import waiting
+from .watch import Watch
+
+_SENDS = ("send", "isend", "send_object_list")
+_RECEIVES = ("recv", "irecv", "recv_object_list")
+_FOR_ALL = ("init_process_group", "new_group")
+_GROUPS = -1
+"""The number under which these are counted, as if of one group that all ranks are in."""
+_PEER_POSITION = 1
+
+
+def hook(watch: Watch, module: Any) -> None:
+    """Wrap the functions of ``torch.distributed.distributed_c10d``."""
+    for name in (*_SENDS, *_RECEIVES):
+        original = getattr(module, name, None)
+        if callable(original):
+            find = functools.partial(_peer, module, "dst" if name in _SENDS else "src")
+            setattr(module, name, _watched(watch, name, original, find))
+    waiting.here.groups[_GROUPS] = {"name": "groups", "ranks": []}
+    for name in _FOR_ALL:
+        original = getattr(module, name, None)
+        if callable(original):
+            setattr(module, name, _making_groups(watch, name, original))
+    batch = getattr(module, "batch_isend_irecv", None)
+    if callable(batch):
+        name = "batch_isend_irecv"
+        setattr(module, name, _batch(watch, batch))
+    waiting.here.on_first_handle = lambda: _hook_handles(watch, module)
+
+
+def _watched(
+    watch: Watch, name: str, original: Callable[..., Any], find: Callable[..., Any]
+) -> Callable[..., Any]:
+    here = waiting.here
+
+    def enter(arguments: Any, keywords: Any) -> None:
+        here.enter(name, None, None, find(arguments, keywords))
+
+    @functools.wraps(original)
+    def transfer(*arguments: Any, **keywords: Any) -> Any:
+        if here.is_inside:
+            return original(*arguments, **keywords)
+        watch.attempt(enter, arguments, keywords)
+        try:
+            result = original(*arguments, **keywords)
+            if result is not None:
+                here.issued(result)
+            return result
+        finally:
+            here.leave()
+
+    return transfer
+
+
+def _batch(watch: Watch, original: Callable[..., Any]) -> Callable[..., Any]:
+    """A batch returns at once; its handles are waited for, one for each operation (gloo) or for all (NCCL)."""
+    here = waiting.here
+
+    def issued(operations: Any, works: Any) -> None:
+        told = [(str(each.op.__name__), int(each.peer)) for each in operations]
+        if len(works) == len(told):
+            for work, (name, peer) in zip(works, told):
+                here.issued(work, (name, None, None, (peer,)))
+            return
+        names = {name for name, _ in told}
+        name = names.pop() if len(names) == 1 else "batch_isend_irecv"
+        for work in works:
+            here.issued(work, (name, None, None, tuple(sorted({peer for _, peer in told}))))
+
+    @functools.wraps(original)
+    def batch(*arguments: Any, **keywords: Any) -> Any:
+        works = original(*arguments, **keywords)
+        if here.is_rank:
+            operations = arguments[0] if arguments else keywords.get("p2p_op_list", ())
+            watch.attempt(issued, operations, works)
+        return works
+
+    return batch
+
+
+def _making_groups(watch: Watch, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+    here = waiting.here
+
+    def enter() -> None:
+        count = here.counts[_GROUPS] = here.counts.get(_GROUPS, 0) + 1
+        here.enter(name, _GROUPS, count)
+
+    @functools.wraps(original)
+    def make(*arguments: Any, **keywords: Any) -> Any:
+        if here.is_inside or keywords.get("use_local_synchronization"):
+            return original(*arguments, **keywords)
+        watch.attempt(enter)
+        try:
+            return original(*arguments, **keywords)
+        finally:
+            here.leave()
+
+    return make
+
+
+def _hook_handles(watch: Watch, module: Any) -> None:
+    """``work.wait()``, of the class that the C++ backends' handles share. Left alone until the script has a handle:
+    torch's own functions call it, too."""
+    here = waiting.here
+    original = module.Work.wait
+
+    @functools.wraps(original)
+    def wait(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        if here.is_inside or not watch.attempt(here.wait_for, self):
+            return original(self, *arguments, **keywords)
+        try:
+            return original(self, *arguments, **keywords)
+        finally:
+            here.leave()
+
+    module.Work.wait = wait
+
+
+def _peer(module: Any, word: str, arguments: Any, keywords: Any) -> tuple[int, ...]:
+    """The global rank of the other side; empty for a receive from anybody."""
+    peer = keywords.get(word)
+    if peer is None and len(arguments) > _PEER_POSITION:
+        peer = arguments[_PEER_POSITION]
+    of_group = keywords.get(f"group_{word}")
+    if peer is None and of_group is not None:
+        group = keywords.get("group") or module.group.WORLD
+        peer = module.get_global_rank(group, of_group)
+    return () if peer is None else (int(peer),)

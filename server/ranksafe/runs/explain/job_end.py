@@ -1,0 +1,181 @@
+"""How a scheduler says that a job ended, told together with what its ranks left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from ranksafe.localization import Language, Translated
+from ranksafe.runs.explain import words
+from ranksafe.runs.explain.evidence import Evidence, parse_entry
+from ranksafe.runs.model import Failure
+
+FILE: Final = "slurm.json"
+"""In a run's directory: {"job", "state", "reason", "nodes", "exit", "signal", "began", "directory"}."""
+
+_LOST_NODE = re.compile(r"error: Node failure on (?P<node>[\w.,\[\]-]+)")
+_NOT_HERE = re.compile(
+    r"^ranksafe: node (?P<node>\S+) cannot use (?P<path>.+): (?P<reason>[^:\n]+)$", re.MULTILINE
+)
+"""`compute_node.node.NOT_HERE`."""
+_NO_INTERPRETER = re.compile(
+    r"slurm_script: (?:line )?2: (?:exec: )?(?P<path>.+?): (?P<reason>not found|No such file.*|Permission denied)"
+)
+"""The shell's complaint (dash 0.5, bash 5) about what the batch script starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """Of a Slurm job."""
+
+    job: str
+    state: str
+    """As scontrol calls it."""
+    nodes: tuple[str, ...]
+    lost_node: str | None = None
+    unusable: Translated | None = None
+    """What a node could not use, as a message."""
+
+
+def load_job_end(directory: Path) -> JobEnd | None:
+    """What a run's directory has; None where the run was no job."""
+    try:
+        end = parse_entry((directory / FILE).read_text(encoding="utf-8"))
+        batch = _text(directory / "batch.log")
+        logs = {int(path.name.split(".")[1]): _text(path) for path in directory.glob("node.*.log")}
+        nodes = tuple(str(name) for name in end.get("nodes") or ())
+        lost = _LOST_NODE.search(batch)
+        return JobEnd(
+            job=str(end["job"]),
+            state=_state(end),
+            nodes=nodes,
+            lost_node=lost["node"] if lost else None,
+            unusable=_never_began(end, nodes) or _unusable(batch, logs, nodes),
+        )
+    except (OSError, KeyError, ValueError, TypeError):
+        return None
+
+
+def _state(end: Mapping[str, Any]) -> str:
+    """What a forgotten job's own last word tells counts as Slurm's."""
+    state, word = str(end.get("state", "UNKNOWN")), end.get("script_status")
+    if state == "UNKNOWN" and isinstance(word, int):
+        return "FAILED" if word else "COMPLETED"
+    return state
+
+
+def with_job_end(
+    failures: Sequence[Failure], evidence: Evidence, end: JobEnd | None, language: Language
+) -> list[Failure]:
+    """``failures`` with the scheduler's part in them: its own act comes first, as the cause."""
+    if end is None or evidence.status == "cancelled":
+        return list(failures)
+    if end.state in ("TIMEOUT", "DEADLINE"):
+        return [_with_reason(each, _TIME) for each in failures]
+    own = _own_failure(end, language)
+    if own is None:
+        return list(failures)
+    # What is told of the run as a whole is told better here.
+    felt = [replace(each, root_cause=False) for each in failures if each.rank is not None]
+    return [own, *felt]
+
+
+def _own_failure(end: JobEnd, language: Language) -> Failure | None:
+    """Of the job as a whole."""
+    values = {"job": end.job, "node": end.lost_node or ", ".join(end.nodes) or "?"}
+    if end.unusable is not None:
+        return words.without_place("not-on-the-node", end.unusable, _NOT_SHARED, language)
+    if end.state not in _STATES:
+        return None
+    kind, message, explanation = _STATES[end.state]
+    return words.without_place(kind, message.filled(**values), explanation, language)
+
+
+def _never_began(end: Mapping[str, Any], nodes: Sequence[str]) -> Translated | None:
+    if end.get("began") is not False or end.get("state") != "FAILED":
+        return None
+    node = nodes[0] if nodes else "?"
+    return _UNUSABLE.filled(node=node, path=end.get("directory", "?"), reason=_NOT_THERE)
+
+
+def _unusable(batch: str, logs: Mapping[int, str], nodes: Sequence[str]) -> Translated | None:
+    for _, text in sorted(logs.items()):
+        if found := _NOT_HERE.search(text):
+            return _UNUSABLE.filled(**found.groupdict())
+    if found := _NO_INTERPRETER.search(batch):
+        return _UNUSABLE.filled(node=nodes[0] if nodes else "?", **found.groupdict())
+    return None
+
+
+def _with_reason(failure: Failure, reason: Translated) -> Failure:
+    return replace(failure, explanation=words.both(reason, failure.explanation))
+
+
+def _text(path: Path, limit: int = 200_000) -> str:
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - limit))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+_UNUSABLE = Translated(
+    en="node {node} cannot use {path}: {reason}", zh_cn="节点 {node} 无法使用 {path}：{reason}"
+)
+_NOT_THERE = Translated(en="it is not there", zh_cn="不存在")
+_NOT_SHARED = Translated(
+    en="The login node sees it and this node does not. Keep the project, the environment and the runs' folder on a "
+    "disk that all nodes share (often the home or a scratch folder, not /tmp).",
+    zh_cn="登录节点能看到它，而该节点看不到。请把项目、Python 环境和运行目录放在所有节点共享的磁盘上"
+    "（通常是主目录或 scratch 目录，而不是 /tmp）。",
+)
+_TIME = Translated(
+    en="Slurm ended the job at its time limit: ask for more time, or save checkpoints and go on from them.",
+    zh_cn="Slurm 在时限到达时结束了作业：请申请更长时间，或保存检查点后从检查点继续。",
+)
+_STATES = {
+    "NODE_FAIL": (
+        "node-failure",
+        Translated("node {node} failed (job {job})", "节点 {node} 发生故障（作业 {job}）"),
+        Translated(
+            "The node did not answer Slurm any more, so the job was ended; this is no fault of the script. Start it "
+            "again, and tell the cluster's administrators if it happens twice.",
+            "该节点不再响应 Slurm，因此作业被结束；这不是脚本的问题。请重新运行；若再次发生，请联系集群管理员。",
+        ),
+    ),
+    "BOOT_FAIL": (
+        "node-failure",
+        Translated("node {node} did not start (job {job})", "节点 {node} 未能启动（作业 {job}）"),
+        Translated(
+            "Slurm could not start the node; this is no fault of the script. Start the run again.",
+            "Slurm 无法启动该节点；这不是脚本的问题。请重新运行。",
+        ),
+    ),
+    "PREEMPTED": (
+        "preempted",
+        Translated("job {job} was preempted", "作业 {job} 被抢占"),
+        Translated(
+            "Slurm ended the job to make room for one with a higher priority; this is no fault of the script. Save "
+            "checkpoints, or use a partition or quality of service that is not preempted.",
+            "Slurm 为更高优先级的作业让出资源而结束了此作业；这不是脚本的问题。请保存检查点，"
+            "或使用不会被抢占的分区或 QOS。",
+        ),
+    ),
+    "UNKNOWN": (
+        "run-lost",
+        Translated(
+            "Slurm does not know any more how job {job} ended",
+            "Slurm 已不再保留作业 {job} 的结束状态",
+        ),
+        Translated(
+            "Without accounting Slurm forgets a finished job after minutes (MinJobAge), and the job's own files do not "
+            "tell how it ended.",
+            "没有记账服务时，Slurm 会在几分钟后忘记已结束的作业（MinJobAge），而作业自己的文件也没有说明它如何结束。",
+        ),
+    ),
+}

@@ -1,0 +1,65 @@
+"""Errors of plain Python code: not known by their text, and yet sure to have nothing to do with several GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ranksafe.localization import Translated
+from ranksafe.runs.explain import words
+from ranksafe.runs.explain.evidence import Raised
+from ranksafe.runs.explain.locate import innermost_user_frame
+from ranksafe.runs.model import Frame
+
+_TYPES = frozenset(
+    {
+        *(
+            "KeyError",
+            "IndexError",
+            "AttributeError",
+            "TypeError",
+            "NameError",
+            "ZeroDivisionError",
+        ),
+        *("UnicodeDecodeError", "JSONDecodeError", "AssertionError", "ValueError", "OverflowError"),
+    }
+)
+_SEVERAL = re.compile(
+    r"rank|world|process|device|cuda|gpu|nccl|gloo|distribut|replica|shard|parallel|gather|reduce|broadcast|barrier"
+    r"|batch.?size|divisib|module\.|accelerat|deepspeed|fsdp|ddp|state_dict",
+    re.IGNORECASE,
+)
+
+
+def may_be_about_ranks(message: str, frames: Sequence[Frame]) -> bool:
+    """Whether an error may have to do with several ranks: by its words, or by what the user's line called."""
+    own = next((at for at in range(len(frames) - 1, -1, -1) if frames[at].in_user_code), -1)
+    called = "\n".join(frame.filename for frame in frames[own + 1 :])
+    return _SEVERAL.search(message) is not None or _PARALLEL_CODE.search(called) is not None
+
+
+def ordinary(raised: Raised) -> Translated | None:
+    """What to say of an exception that the user's own line raised itself; None where several ranks may matter.
+
+    Only types of Python's own count, only where no library raised it (a key that the line itself looks up may be
+    missing in a library's table), and only where neither the message nor the line has a word that could be about
+    ranks, devices or batches.
+    """
+    if raised.type not in _TYPES or not raised.frames:
+        return None
+    own = innermost_user_frame(raised.frames)
+    if (
+        own is None
+        or _SEVERAL.search(f"{raised.message}\n{own.source}")
+        or "ensor" in raised.message
+    ):
+        return None
+    looked_up = raised.type == "KeyError" and raised.message.strip("'\"") in own.source
+    if raised.frames[-1] is not own and not looked_up:
+        return None
+    return words.ORDINARY.filled(type=raised.type)
+
+
+_PARALLEL_CODE = re.compile(
+    r"torch/(?:distributed|nn/parallel)/|/deepspeed/|/accelerate/|/megatron/"
+)

@@ -1,0 +1,83 @@
+"""Failures that are printed and not raised: by C++, by NCCL, by the kernel, by schedulers and launchers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ranksafe.runs.explain.evidence import Raised
+from ranksafe.runs.explain.signatures import Signature, match
+
+_EXCEPTION = re.compile(
+    r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|Iteration|Killed)(?::|\s*$)"
+)
+_WARNING = re.compile(r"Warning\b|(?<!NCCL )\bWARN(?:ING)?\b|^\[?W\d*[ \]]|\[W\d* ")
+_MESSAGE_LINES = 4
+_LONGEST = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """A known message among a stream's lines."""
+
+    raised: Raised
+    """With an empty type: nothing was raised."""
+    at: int
+    """Number of its line."""
+    signature: Signature
+
+    @property
+    def secondary(self) -> bool:
+        """Whether it only tells of another rank's end."""
+        return self.signature.secondary
+
+
+def is_exception(line: str) -> bool:
+    """Whether the line reads like the last one of a traceback."""
+    return _EXCEPTION.match(line) is not None
+
+
+def printed_failure(
+    lines: Sequence[tuple[int, str]], went_on_after: Callable[[int], bool] | None = None
+) -> Printed | None:
+    """The first known message that is no mere consequence or warning; else a warning, else a consequence.
+
+    ``went_on_after``: whether the run was still going after a line; what did not stop it is no failure, unless it
+    changes what the run is worth (training on the CPU unnoticed).
+    """
+    best: tuple[int, Printed] | None = None
+    for index, (at, line) in enumerate(lines):
+        found = _known(lines, index)
+        if found is None:
+            continue
+        text, known = found
+        if went_on_after is not None and went_on_after(at) and not known.matters_anyway:
+            continue
+        weight = 2 if known.secondary else 1 if _WARNING.search(line) else 0
+        if best is None or weight < best[0]:
+            raised = Raised(type="", message=_shortened(text), frames=())
+            best = (weight, Printed(raised, at, known))
+            if weight == 0:
+                break
+    return best[1] if best else None
+
+
+def _known(lines: Sequence[tuple[int, str]], index: int) -> tuple[str, Signature] | None:
+    """What is known of a line, and the message: with the lines under it, where they tell more."""
+    text = lines[index][1].strip()
+    if not text:
+        return None
+    if not _EXCEPTION.match(text):
+        found = match(text, printed=True)
+        return (text, found[0]) if found else None
+    following = [line for _, line in lines[index + 1 : index + _MESSAGE_LINES]]
+    together = "\n".join([text, *following])
+    alone, found = match(text), match(together)
+    if found is None:
+        return None
+    return (text if alone and alone[0] is found[0] else together, found[0])
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"

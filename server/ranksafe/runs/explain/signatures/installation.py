@@ -1,0 +1,107 @@
+"""What is installed: drivers, builds of torch, compiled packages, versions that do not fit."""
+
+from __future__ import annotations
+
+from ranksafe.runs.explain.signatures.signature import Signature, signature
+
+_EN = " This has nothing to do with several GPUs."
+_ZH = "这与多 GPU 无关。"
+
+SIGNATURES: tuple[Signature, ...] = (
+    signature(
+        "driver-too-old",
+        # torch/cuda/__init__.py warns and goes on; c10/cuda/CUDAFunctions.cpp raises.
+        r"UserWarning: CUDA initialization: The NVIDIA driver on your system is too old "
+        r"\(found version (?P<version>\d+)\)",
+        matters_anyway=True,
+        en="This run is on the CPU. The NVIDIA driver is too old for this build of torch (it reports CUDA {version}), "
+        "and "
+        "torch only warned about it. Update the driver or install a torch built for an older CUDA.",
+        zh="本次运行是在 CPU 上进行的。NVIDIA 驱动过旧，不满足此 torch 构建的要求（驱动报告的 CUDA 版本号 "
+        "{version}），而 torch "
+        "只给出了警告。请更新驱动，或安装为旧版 CUDA 构建的 torch。",
+    ),
+    signature(
+        "driver-too-old",
+        r"NVIDIA driver on your system is too old "
+        r"\(found version (?P<version>\d+)\)"
+        r"|CUDA driver version is insufficient",
+        en="The NVIDIA driver is older than this build of torch needs[[ (it reports CUDA {version})]]. Update the "
+        "driver or "
+        "install a torch built for an older CUDA.",
+        zh="NVIDIA 驱动过旧，不满足此 torch 构建的要求[[（驱动报告的 CUDA 版本号 {version}）]]。请更新驱动，"
+        "或安装为旧版 CUDA 构建的 torch。",
+    ),
+    signature(
+        "gpu-architecture",
+        r"(?P<gpu>\S[^\n]{1,80}?) with CUDA capability (?P<arch>sm_\d+\w?) is not compatible "
+        r"with the current PyTorch installation",
+        matters_anyway=True,
+        en="This build of torch has no kernels for {gpu} ({arch}). Install a build that supports it.",
+        zh="此 torch 构建没有适用于 {gpu}（{arch}）的 kernel。请安装支持它的构建。",
+    ),
+    signature(
+        "gpu-architecture",
+        r"no kernel image is available for execution on the device",
+        en="There is no kernel for this GPU's architecture: in this build of torch, or in a compiled extension if the "
+        "call chain ends in one. Install or build it for this GPU.",
+        zh="没有适用于该 GPU 架构的 kernel：可能是此 torch 构建，若调用链止于某个编译的扩展则是该扩展。"
+        "请为该 GPU 安装或构建。",
+    ),
+    signature(
+        "no-cuda",
+        r"Torch not compiled with CUDA enabled|Found no NVIDIA driver on your system|No CUDA GPUs are available"
+        r"|PyTorch is not linked with support for cuda|Attempting to deserialize object on a CUDA device but "
+        r"torch\.cuda\.is_available\(\) is False",
+        en="The script asks for CUDA, and there is none here. On CPU ranks, take the device from the "
+        "accelerator or from torch.cuda.is_available().",
+        zh="脚本请求 CUDA，但此处没有。使用 CPU rank 时，请从 accelerator 或 torch.cuda.is_available() 决定设备。",
+    ),
+    signature(
+        "no-nccl",
+        r"ProcessGroupNCCL is only supported with GPUs|Distributed package doesn't have NCCL|"
+        r"doesn't have NCCL built in",
+        en='The script asks for the "nccl" backend, which needs CUDA devices. On CPU ranks use "gloo": '
+        'backend="nccl" if torch.cuda.is_available() else "gloo".',
+        zh="脚本请求“nccl”后端，它需要 CUDA 设备。CPU rank 请使用“gloo”："
+        'backend="nccl" if torch.cuda.is_available() else "gloo"。',
+    ),
+    signature(
+        "binary-mismatch",
+        r"ImportError: (?:\S*/)?(?P<library>[^/\s:]+\.so[.\d]*): undefined symbol: ",
+        en="{library} was built for another version of torch than the one installed here. Reinstall that package for "
+        "this torch, or take the build that its releases offer for it." + _EN,
+        zh="{library} 是为其他版本的 torch 构建的。请针对此 torch 重新安装该包，或选用其发布的对应构建。"
+        + _ZH,
+    ),
+    signature(
+        "binary-mismatch",
+        r"undefined symbol: |version `GLIBC\w*_[\d.]+' not found"
+        r"|numpy\.dtype size changed, may indicate binary incompatibility"
+        r"|A module that was compiled using NumPy 1\.x cannot be run in|operator torchvision::nms does not exist",
+        en="A compiled package was built for another version of torch, numpy or the system than is installed here. "
+        "Reinstall it for this environment." + _EN,
+        zh="某个编译的包是为其他版本的 torch、numpy 或系统构建的。请在此环境中重新安装。" + _ZH,
+    ),
+    signature(
+        "missing-library",
+        r"\A(?:ImportError|OSError): (?P<library>\S+\.so[.\d]*): cannot open shared object file",
+        en="The library {library} is not found by the loader on this machine: install what provides it, or mend "
+        "LD_LIBRARY_PATH." + _EN,
+        zh="此机器的加载器找不到库 {library}：请安装提供它的软件包，或修正 LD_LIBRARY_PATH。" + _ZH,
+    ),
+    signature(
+        "version-requirement",
+        # transformers 5.23.0: utils/versions.py and training_args.py.
+        r"ImportError: (?P<needs>[\w.-]+[^\n]*?) is required for a normal functioning "
+        r"of this module, but found (?P<found>\S+?)\.?(?:\s|$)",
+        en="transformers needs {needs}, and {found} is installed." + _EN,
+        zh="transformers 需要 {needs}，而安装的是 {found}。" + _ZH,
+    ),
+    signature(
+        "version-requirement",
+        r"ImportError: Using the `Trainer` with `PyTorch` requires `(?P<needs>accelerate>=[\d.]+)`",
+        en="The Trainer needs {needs}, which is not installed in this interpreter." + _EN,
+        zh="Trainer 需要 {needs}，而此解释器中没有安装。" + _ZH,
+    ),
+)

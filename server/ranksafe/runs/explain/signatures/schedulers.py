@@ -1,0 +1,88 @@
+"""What Slurm says of a job (Slurm 22.05 to 24: ``slurmstepd``, ``srun``, ``sbatch``)."""
+
+from __future__ import annotations
+
+from ranksafe.runs.explain.signatures.signature import Signature, signature
+
+SIGNATURES: tuple[Signature, ...] = (
+    signature(
+        "host-out-of-memory",
+        r"^slurmstepd(?:-(?P<node>\S+?))?: error: Detected (?P<count>\d+) oom[-_]kill event(?:s|\(s\))? in (?:StepId="
+        r"|step )?(?P<step>[\w.]+?)\.?(?:\s|$)",
+        en="The job step {step} reached its memory limit, and the kernel killed {count} of its processes[[ on node "
+        "{node}]]. "
+        "This is memory of the machine, not of the GPU: ask for more (--mem, --mem-per-cpu), or load lazily and use "
+        "fewer "
+        "DataLoader workers.",
+        zh="作业步 {step} 达到内存上限，内核终止了其中 {count} 个进程[[（节点：{node}）]]。这是主机内存，不是显存："
+        "请申请更多内存（--mem、--mem-per-cpu），或惰性加载并减少 DataLoader worker 数。",
+    ),
+    signature(
+        "host-out-of-memory",
+        r"^srun: error: (?P<node>\S+): tasks? (?P<tasks>[\d,-]+): Out Of Memory",
+        en="On node {node}, task {tasks} was killed because the job reached its memory limit. This is memory of the "
+        "machine, not of the GPU: ask for more (--mem), or load lazily and use fewer DataLoader workers.",
+        zh="节点 {node} 上的任务 {tasks} 因作业达到内存上限而被终止。这是主机内存，不是显存："
+        "请申请更多内存（--mem），或惰性加载并减少 DataLoader worker 数。",
+    ),
+    signature(
+        "time-limit",
+        r"(?:JOB|STEP) (?P<job>\S+) ON (?P<node>\S+) CANCELLED AT (?P<time>\S+) DUE TO TIME LIMIT",
+        en="The scheduler ended job {job} at its time limit ({time}); nothing in the code failed. Ask for more time "
+        "(--time), or save checkpoints and resume.",
+        zh="调度器在时间上限（{time}）结束了作业 {job}；代码没有出错。请申请更长时间（--time），或保存检查点后继续。",
+    ),
+    signature(
+        "preempted",
+        r"(?:JOB|STEP) (?P<job>\S+) ON (?P<node>\S+) CANCELLED AT (?P<time>\S+) DUE TO (?P<why>JOB REQUEUE|PREEMPTION)",
+        en="The scheduler took the machines away from job {job} ({why}, {time}); your code is not the cause. A "
+        "requeued "
+        "job goes on under the same number.",
+        zh="调度器收回了作业 {job} 的机器（{why}，{time}），与你的代码无关。重新排队的作业会以相同编号继续。",
+    ),
+    signature(
+        "node-failure",
+        r"^srun: error: Node failure on (?P<node>\S+)|CANCELLED AT (?P<time>\S+) DUE TO NODE FAILURE",
+        en="A machine of the job failed[[ (node {node})]][[ ({time})]]; your code is not the cause. Submit again "
+        "without it "
+        "(--exclude).",
+        zh="作业的一台机器发生故障[[（节点 {node}）]][[（{time}）]]，与你的代码无关。请排除它后重新提交（--exclude）。",
+    ),
+    signature(
+        "submit-rejected",
+        r"^(?P<program>sbatch|srun|salloc): error: (?:Batch job submission failed|Unable to allocate resources"
+        r"|Job submit/allocate failed): (?P<why>.+)",
+        en="The scheduler did not accept the job: {why}. No node or partition offers what was asked; `sinfo -o "
+        '"%P %N %G %m"` shows what there is.',
+        zh='调度器没有接受作业：{why}。没有节点或分区能满足请求；`sinfo -o "%P %N %G %m"` 可查看现有资源。',
+    ),
+    signature(
+        "missing-launcher",
+        r"execve\(\): (?P<program>\S+): No such file",
+        en="{program} is not on the job's PATH: start it with the environment's own Python (python -m "
+        "accelerate.commands.launch, python -m torch.distributed.run).",
+        zh="作业的 PATH 中没有 {program}：请用该环境自己的 Python 启动（python -m accelerate.commands.launch、"
+        "python -m torch.distributed.run）。",
+    ),
+    signature(
+        "missing-launcher",
+        # bash, dash and zsh word it differently.
+        r"^\S*(?:sh|\.sh|slurm_script)(?:: line \d+|: \d+)?: (?P<program>torchrun|accelerate|deepspeed|python3?|srun"
+        r"|uv): "
+        r"(?:command )?not found|^zsh: command not found: (?P<name>torchrun|accelerate|deepspeed|python3?|srun|uv)",
+        en="[[{program}]][[{name}]] is not on the PATH there: activate the environment, or start it with the "
+        "environment's own "
+        "Python (python -m torch.distributed.run, python -m accelerate.commands.launch).",
+        zh="那里的 PATH 中没有 [[{program}]][[{name}]]：请激活环境，或用该环境自己的 Python 启动（python -m "
+        "torch.distributed.run、python -m accelerate.commands.launch）。",
+    ),
+    signature(
+        "cancelled",
+        r"\*\*\* (?:JOB|STEP) (?P<job>\S+) ON (?P<node>\S+) CANCELLED AT (?P<time>\S+) \*\*\*",
+        secondary=True,
+        en="The scheduler ended {job} on {node} at {time}: somebody cancelled it, or another task of it failed first "
+        "(srun --kill-on-bad-exit).",
+        zh="调度器于 {time} 结束了 {node} 上的 {job}：有人取消了它，或它的另一个任务先失败了（srun "
+        "--kill-on-bad-exit）。",
+    ),
+)

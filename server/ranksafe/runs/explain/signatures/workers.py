@@ -1,0 +1,53 @@
+"""DataLoader workers that died (torch 2.13.0: ``torch/utils/data/dataloader.py``, ``torch/csrc/DataLoader.cpp``)."""
+
+from __future__ import annotations
+
+from ranksafe.runs.explain.signatures.signature import Signature, signature
+
+SIGNATURES: tuple[Signature, ...] = (
+    signature(
+        "shared-memory",
+        r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: Bus error"
+        r"|Unexpected bus error encountered in worker|unable to (?:open|resize) shared memory object"
+        r"|out of shared memory",
+        en="A DataLoader worker[[ (process {pid})]] ran out of shared memory: /dev/shm is full. Enlarge it (docker run "
+        "--shm-size=16g, an emptyDir of medium Memory in Kubernetes), or use fewer workers.",
+        zh="DataLoader worker[[（进程 {pid}）]]的共享内存不足：/dev/shm 已满。请增大它（docker run --shm-size=16g，"
+        "Kubernetes "
+        "中使用 medium 为 Memory 的 emptyDir），或减少 worker 数。",
+    ),
+    signature(
+        "worker-killed",
+        r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: Killed",
+        en="A DataLoader worker (process {pid}) was killed, most often because the machine ran out of memory. Use "
+        "fewer "
+        "workers, and load lazily: every worker of every rank holds its own copy of the data.",
+        zh="DataLoader worker（进程 {pid}）被强制终止，多半是机器内存不足。请减少 worker 数并惰性加载："
+        "每个 rank 的每个 worker 都持有各自的一份数据。",
+    ),
+    signature(
+        "worker-killed",
+        r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: (?P<signal>[\w ]+)",
+        en="A DataLoader worker (process {pid}) was ended by a signal ({signal}): compiled code of the dataset or a "
+        "decoder crashed. Run with num_workers=0 to see where.",
+        zh="DataLoader worker（进程 {pid}）被信号终止（{signal}）：数据集或解码器的编译代码崩溃。请用 num_workers=0 "
+        "运行以查看位置。",
+    ),
+    signature(
+        "worker-died",
+        r"DataLoader worker \(pid(?:\(s\))? (?P<pids>[\d, ]+)\) exited unexpectedly",
+        en="DataLoader workers (processes {pids}) ended without saying why: killed for memory, crashed in compiled "
+        "code, "
+        "or the script has no main guard. Run with num_workers=0: the error then appears in the rank itself.",
+        zh="DataLoader worker（进程 {pids}）未说明原因就结束了：因内存被终止、编译代码崩溃，或脚本没有 main 保护。"
+        "请用 num_workers=0 运行，错误会出现在该 rank 自身。",
+    ),
+    signature(
+        "worker-timeout",
+        r"DataLoader timed out after (?P<seconds>\d+) seconds",
+        en="No DataLoader worker delivered a batch within {seconds} s: a slow file system, a deadlock after fork, or "
+        "too "
+        "short a timeout.",
+        zh="{seconds} 秒内没有 DataLoader worker 交付批次：文件系统过慢、fork 之后死锁，或超时设置过短。",
+    ),
+)

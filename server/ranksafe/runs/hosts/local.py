@@ -1,0 +1,63 @@
+"""This machine as a host: a login node where the editor itself runs, and what tests need no connection for."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ranksafe.localization import Translated
+from ranksafe.runs.hosts.boot import PYTHON_OPTIONS, TOO_OLD, opening
+from ranksafe.runs.hosts.errors import HostUnreachable
+from ranksafe.runs.hosts.piped import PipedConversation, ask_through
+from ranksafe.runs.hosts.protocol import Conversation
+
+_POLL_SECONDS = 0.01
+
+
+class LocalHost:
+    """This machine."""
+
+    name = "localhost"
+
+    def start(
+        self, program: str, request: Mapping[str, Any], *, interpreter: str = "python3"
+    ) -> Conversation:
+        """Start ``program`` in a process of its own; ``python3`` is the interpreter that runs ranksafe."""
+        named = str(Path(interpreter).expanduser())
+        python = sys.executable if interpreter == "python3" else shutil.which(named)
+        if python is None:
+            raise HostUnreachable(_NO_PYTHON.filled(python=interpreter))
+        try:
+            conversation = PipedConversation([python, *PYTHON_OPTIONS], opening(program, request))
+        except OSError as error:
+            message = _DOES_NOT_RUN.filled(python=python, reason=error.strerror)
+            raise HostUnreachable(message) from error
+        while not conversation.greeted:
+            status = conversation.returncode
+            if status is not None and not conversation.greeted:
+                reason = "CPython < 3.8" if status == TOO_OLD else conversation.last_words
+                raise HostUnreachable(_DOES_NOT_RUN.filled(python=python, reason=reason))
+            time.sleep(_POLL_SECONDS)
+        return conversation
+
+    def ask(
+        self,
+        program: str,
+        request: Mapping[str, Any],
+        *,
+        interpreter: str = "python3",
+        timeout_seconds: float = 60.0,
+    ) -> Any:
+        """Run ``program`` to its end and return the JSON it answers."""
+        return ask_through(self, program, request, interpreter, timeout_seconds)
+
+
+_NO_PYTHON = Translated(en="There is no {python} on this machine.", zh_cn="本机上没有 {python}。")
+_DOES_NOT_RUN = Translated(
+    en="The Python interpreter {python} does not run: {reason}",
+    zh_cn="Python 解释器 {python} 无法运行：{reason}",
+)

@@ -1,0 +1,194 @@
+"""A conversation with a program through the pipes of a process of ours: the program itself, or ssh."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import IO, Any, Final
+
+from ranksafe.localization import Translated
+from ranksafe.runs.hosts.boot import GREETING
+from ranksafe.runs.hosts.errors import HostLost, ProgramFailed
+from ranksafe.runs.hosts.protocol import Host
+
+CONNECTION_LOST: Final = 255
+"""OpenSSH's exit status for a connection that broke or was never made (ssh(1), EXIT STATUS)."""
+_COMPLAINTS_LIMIT = 16 * 1024
+_CHUNK = 1024 * 1024
+_POLL_SECONDS = 0.02
+_LEAVING_SECONDS = 5.0
+_END_OF_OUTPUT_SECONDS = 2.0
+
+
+class PipedConversation:
+    """Reads both output streams on threads of its own, so that neither side ever waits for the other to be read.
+
+    ``command`` gets a session of its own: Ctrl+C in a terminal is for ranksafe, which then ends runs in order. Raises
+    OSError when the program cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], opening: bytes) -> None:
+        self._process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._input: IO[bytes] = self._process.stdin
+        self._lock = threading.Lock()
+        self._output = bytearray()
+        self._errors = bytearray()
+        self._greeted = False
+        self._readers = [
+            self._reader(self._process.stdout, self._heard),
+            self._reader(self._process.stderr, self._complained),
+        ]
+        # ssh reads nothing before it is connected, and then a long program fills the pipe.
+        self._opener = threading.Thread(target=self._open, args=(opening,), daemon=True)
+        self._opener.start()
+
+    def send(self, data: bytes) -> None:
+        """Write to the program's standard input. Raises HostLost when nobody reads it any more."""
+        self._opener.join()
+        try:
+            self._input.write(data)
+            self._input.flush()
+        except (OSError, ValueError) as error:
+            raise HostLost(_NOBODY_READS.filled(reason=self.last_words or error)) from error
+
+    def receive(self) -> bytes:
+        """What the program has written since the last call."""
+        with self._lock:
+            if not self._greeted:
+                return b""
+            data = bytes(self._output)
+            self._output.clear()
+            return data
+
+    @property
+    def greeted(self) -> bool:
+        """Whether the program has begun."""
+        with self._lock:
+            return self._greeted
+
+    @property
+    def returncode(self) -> int | None:
+        """None while it runs, or while there is still something to read."""
+        code = self._process.poll()
+        if code is None:
+            return None
+        # A master connection that stays behind may hold standard error open, so only the output is waited for.
+        self._readers[0].join(_END_OF_OUTPUT_SECONDS)
+        return code
+
+    @property
+    def complaints(self) -> str:
+        """The end of standard error."""
+        if self._process.poll() is not None:
+            self._readers[1].join(0.1)
+        with self._lock:
+            return self._errors.decode("utf-8", "replace")
+
+    @property
+    def last_words(self) -> str:
+        """The last line of the complaints."""
+        return next(reversed([line for line in self.complaints.splitlines() if line.strip()]), "")
+
+    def close(self) -> None:
+        """End standard input, then the process if it does not leave by itself."""
+        self._opener.join(_LEAVING_SECONDS)
+        with contextlib.suppress(OSError, ValueError):
+            self._input.close()
+        try:
+            self._process.wait(_LEAVING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """End the process now."""
+        self._process.kill()
+        self._process.wait()
+
+    def _open(self, opening: bytes) -> None:
+        with contextlib.suppress(
+            OSError, ValueError
+        ):  # the end of the process tells more than the broken pipe
+            self._input.write(opening)
+            self._input.flush()
+
+    def _reader(self, stream: IO[bytes], take: Callable[[bytes], None]) -> threading.Thread:
+        def read() -> None:
+            with contextlib.suppress(OSError, ValueError):
+                while data := stream.raw.read(_CHUNK):  # type: ignore[attr-defined]
+                    take(data)
+
+        thread = threading.Thread(target=read, name="host conversation", daemon=True)
+        thread.start()
+        return thread
+
+    def _heard(self, data: bytes) -> None:
+        with self._lock:
+            self._output += data
+            if not self._greeted:
+                before, found, after = self._output.partition(GREETING)
+                if found:
+                    self._greeted = True
+                    self._output = after
+                else:
+                    self._output = before[-_COMPLAINTS_LIMIT:]
+
+    def _complained(self, data: bytes) -> None:
+        with self._lock:
+            self._errors += data
+            del self._errors[:-_COMPLAINTS_LIMIT]
+
+
+def ask_through(
+    host: Host, program: str, request: Mapping[str, Any], interpreter: str, timeout_seconds: float
+) -> Any:
+    """`Host.ask` in terms of `Host.start`."""
+    end = time.monotonic() + timeout_seconds
+    conversation = host.start(program, request, interpreter=interpreter)
+    answer = bytearray()
+    try:
+        while conversation.returncode is None:
+            answer += conversation.receive()
+            if time.monotonic() > end:
+                raise HostLost(_NO_ANSWER.filled(host=host.name, seconds=f"{timeout_seconds:g}"))
+            time.sleep(_POLL_SECONDS)
+        answer += conversation.receive()
+        status, complaints = conversation.returncode, conversation.complaints.strip()
+    finally:
+        conversation.close()
+    if status == CONNECTION_LOST:
+        raise HostLost(_BROKE_OFF.filled(host=host.name, reason=complaints or "?"))
+    try:
+        if status != 0:
+            raise ValueError(status)
+        return json.loads(bytes(answer))
+    except ValueError as error:
+        reason = complaints[-2000:] or f"exit status {status}"
+        raise ProgramFailed(_FAILED.filled(host=host.name, reason=reason)) from error
+
+
+_NOBODY_READS = Translated(
+    en="The program on the host has ended: {reason}", zh_cn="主机上的程序已结束：{reason}"
+)
+_NO_ANSWER = Translated(
+    en="{host} did not answer within {seconds} s.", zh_cn="{host} 在 {seconds} 秒内没有应答。"
+)
+_BROKE_OFF = Translated(
+    en="The connection to {host} was lost: {reason}", zh_cn="与 {host} 的连接已断开：{reason}"
+)
+_FAILED = Translated(
+    en="A program of ranksafe failed on {host}: {reason}",
+    zh_cn="ranksafe 的程序在 {host} 上失败：{reason}",
+)

@@ -1,0 +1,7 @@
+"""The text of a log of many ranks, from bytes to what each rank said, in constant memory."""
+
+from __future__ import annotations
+
+from ranksafe.runs.log_text.reader import LogReader
+
+__all__ = ["LogReader"]

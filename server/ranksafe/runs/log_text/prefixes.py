@@ -1,0 +1,139 @@
+"""Whose line it is: the marks that launchers, schedulers and log collectors put before it.
+
+The forms, and where they were read: torch's own excepthook ``[rank3]: `` (torch 2.13.0,
+``torch/distributed/distributed_c10d.py``, ``_distributed_excepthook``); ``torchrun --tee`` ``[default3]:``;
+``srun --label`` ``3: ``; Ray ``(RayTrainWorker pid=7, ip=10.0.0.2) ``; SkyPilot ``(node-0, worker1, rank=1, pid=7,
+ip=10.0.0.2) `` where the rank is the node's (skypilot-org/skypilot#1380); ``kubectl logs --prefix`` ``[pod/p/c] ``;
+stern ``pod container ``; pdsh (DeepSpeed's launcher) ``host: ``; Open MPI ``[1,3]<stderr>:``; docker compose
+``worker-1  | ``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_PREFIX = re.compile(
+    r"\[rank ?(?P<rank>\d{1,6})\]:? ?"  # torch's excepthook, and our own log
+    r"|\[(?:default|trainer|worker)(?P<local>\d{1,4})\]:"  # torchrun --tee
+    r"|\((?:[^()\n]{0,80}, )?(?:head|worker\d+), rank=(?P<node>\d+), pid=\d+(?:, ip=[\w.:]+)?\) ?"  # SkyPilot
+    r"|\((?P<machine>[A-Za-z][\w.-]*), pid=\d+(?:, ip=[\w.:]+)?\) ?"  # SkyPilot with one machine
+    r"|\((?P<actor>\w[\w.:-]*)(?: rank=(?P<ray>\d+),)? pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\w.:]+))?\) ?"
+    r"|\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?"  # kubectl logs --prefix
+    r"|\[\d+,(?P<mpi>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>:"  # mpirun --tag-output
+    r"|(?P<compose>[a-z0-9][\w.-]*[-_]\d+) +\| "  # docker compose
+    r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) (?P<time>)"  # kubectl logs --timestamps
+    r"|(?P<launcher>\[launcher\]) ?"
+)
+_LABEL = re.compile(r"(?P<task>\d{1,5}): ")
+_LABELLED = re.compile(
+    r"\d{1,5}: (?:Traceback \(most|  File \"|\[rank\d+\]|\w+(?:Error|Exception): )"
+)
+_STERN = re.compile(
+    r"(?=[a-z0-9.]*-)(?P<pod>[a-z0-9][a-z0-9.-]{0,252}) (?P<container>[a-z0-9][a-z0-9-]{0,62}) "
+)
+_STERN_SURE = re.compile(
+    _STERN.pattern
+    + r"(?:\[rank\d+\]: |Traceback \(most|  File \"|\d{4}-\d\d-\d\dT|\w+(?:Error|Exception): )"
+)
+_HOST = re.compile(r"(?P<host>[A-Za-z0-9][\w.-]{0,252}): ")
+_HOST_SURE = re.compile(
+    r"(?=[\w.-]{0,252}\d)"
+    + _HOST.pattern
+    + r"(?:\[rank\d+\]: |\[default\d+\]:|Traceback \(most|  File \")"
+)
+_RANK_IN_TEXT = re.compile(r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\]")
+_BEGINS_LATER = re.compile(
+    r"(?<!^)(?=\[rank\d+\]:(?: |\[[EWIF]))|(?<=\])(?=[EWIF]\d{4} \d\d:\d\d|Traceback \(most|ERROR:)"
+)
+_NODE_KINDS = ("node", "machine", "pod", "compose")
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a line comes from, as far as its marks tell."""
+
+    source: str
+    """The marks but the rank's own; "" for none. All lines of one process have the same."""
+    number: int | None = None
+    """The rank that the source itself names: a task, a local rank, a worker; None: it names none."""
+    is_node: bool = False
+    """Whether the source is a machine or a pod, which may have several ranks."""
+    rank: int | None = None
+    """The rank that the line itself names."""
+
+
+class Prefixes:
+    """Takes the marks off lines. Labels that are too like other text count only once they were seen to be labels."""
+
+    def __init__(self) -> None:
+        self._labelled = False
+        self._stern = False
+        self._hosts: set[str] = set()
+
+    def split(self, line: str) -> tuple[Origin, str]:
+        """The origin of one line, and the line without its marks."""
+        first = line[:1]
+        if not first or first.isspace():
+            return _NOBODY, line
+        parts: list[str] = []
+        rank: int | None = None
+        number: int | None = None
+        is_node = False
+        if first.isdigit() and (self._labelled or _LABELLED.match(line)):
+            label = _LABEL.match(line)
+            if label:
+                self._labelled = True
+                parts.append(f"task{label['task']}")
+                number, line = int(label["task"]), line[label.end() :]
+        elif first.isalnum() and (host := self._host(line)):
+            parts.append(host)
+            is_node, line = True, line[len(host) + 2 :]
+        elif first.isalnum() and (self._stern or _STERN_SURE.match(line)):
+            pod = _STERN.match(line)
+            if pod:
+                self._stern = True
+                parts.append(pod["pod"])
+                is_node, line = True, line[pod.end() :]
+        while found := _PREFIX.match(line):
+            line = line[found.end() :]
+            kind = found.lastgroup
+            groups = found.groupdict()
+            if groups["rank"] is not None:
+                rank = int(groups["rank"])
+                continue
+            if groups["time"] is not None or groups["launcher"] is not None:
+                continue
+            parts.append(found.group().strip(" :"))
+            is_node = kind in _NODE_KINDS
+            if is_node:
+                continue
+            own = groups["local"] or groups["ray"] or groups["mpi"]
+            number = None if own is None else int(own)
+        if rank is None and "ank " in line and (named := _RANK_IN_TEXT.search(line)):
+            rank = int(named["rank"])
+        if not parts and rank is None:
+            return _NOBODY, line
+        return Origin(" ".join(parts), number, is_node, rank), line
+
+    def _host(self, line: str) -> str | None:
+        """The machine that pdsh names before the line."""
+        found = _HOST.match(line)
+        if found is None:
+            return None
+        if found["host"] not in self._hosts:
+            if len(self._hosts) >= _MOST_HOSTS or not _HOST_SURE.match(line):
+                return None
+            self._hosts.add(found["host"])
+        return found["host"]
+
+
+def pieces(text: str) -> list[str]:
+    """A line without its marks, cut where ranks wrote into one another's lines, or after a progress bar."""
+    if text.find("[rank", 1) < 0 and "%|" not in text:
+        return [text]
+    return [piece for piece in _BEGINS_LATER.split(text) if piece] or [text]
+
+
+_MOST_HOSTS = 10_000
+_NOBODY = Origin("")

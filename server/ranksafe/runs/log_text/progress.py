@@ -1,0 +1,34 @@
+"""Lines that only show that a run goes on."""
+
+from __future__ import annotations
+
+import re
+
+_BAR = re.compile(r"\d{1,3}%\|.{0,200}\| ?[\d.,]+[kMG]?/[\d.,]+[kMG]? ?\[[^\]]*\]?\s*$")
+_BAR_WITHOUT_END = re.compile(r"^.{0,60}?(?:\d+it|[\d.]+[kMG]?B) \[\d\d:\d\d, ")
+_STEP = re.compile(
+    r"\b(?:step|epoch|iter(?:ation)?|batch)s?\b\W{0,3}\[?\d+|\bloss\b\W{0,4}\d|'loss':|\d{1,3}%\|",
+    re.IGNORECASE,
+)
+_END = re.compile(
+    r"\b(?:training|run|rank \d+|all|evaluation|epoch \d+)\W{1,3}(?:is |has )?(?:finished|completed|complete|done)\b"
+    r"|\btrain_runtime\b|^(?:\S+ )?(?:finished|done)[.!]?$|\bsaved (?:the |final )?(?:model|checkpoint|weights)\b",
+    re.IGNORECASE,
+)
+
+
+def is_bar(line: str) -> bool:
+    """Whether the line is one state of a progress bar and nothing else (tqdm's form)."""
+    return ("%|" in line and _BAR.search(line) is not None) or (
+        "it [" in line and _BAR_WITHOUT_END.match(line) is not None
+    )
+
+
+def is_progress(line: str) -> bool:
+    """Whether the line counts steps, epochs or a loss."""
+    return _STEP.search(line) is not None and not line.startswith(("srun", "slurm", "wandb"))
+
+
+def is_completion(line: str) -> bool:
+    """Whether the line says that a run, or a rank of it, came to its end as it should."""
+    return _END.search(line) is not None

@@ -1,0 +1,202 @@
+"""Reads a log piece by piece and keeps, for every rank, the lines that may tell of a failure."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from dataclasses import dataclass, field, replace
+
+from ranksafe.runs.log_text.boxes import unboxed
+from ranksafe.runs.log_text.decode import Decoder
+from ranksafe.runs.log_text.excerpt import Excerpt, is_telling, telling_places
+from ranksafe.runs.log_text.prefixes import Origin, Prefixes, pieces
+from ranksafe.runs.log_text.progress import is_bar
+
+_ALL_STREAMS = 16_000_000
+"""Characters kept of all streams together."""
+_ONE_STREAM = 250_000
+_LEAST = 8_000
+_MOST_STREAMS = 20_000
+_TAIL_LINES = 120
+_LONGEST_LINE = 8_000
+_WATCHED = 2_000
+"""Lines after a telling one in which its stream may go on, between those of other ranks."""
+
+Line = tuple[int, str]
+
+
+@dataclass(slots=True)
+class SaidBy:
+    """What was kept of a log, by who said it. Lines have their number in the log."""
+
+    ranks: dict[int, list[Line]]
+    """Of each rank, without its marks. Numbers below zero: processes whose rank the log does not tell."""
+    others: list[list[Line]]
+    """Of nobody, or of a machine as a whole: launchers, schedulers, ranks before they knew their number; one list
+    per source."""
+    tail: list[Line]
+    """The last lines as they stood, whoever said them."""
+    count: int
+    """Lines of the whole log."""
+    uncaught: set[int] = field(default_factory=set)
+    """Ranks whose traceback torch's excepthook printed: nothing caught it."""
+    repeats: dict[str, int] = field(default_factory=dict)
+    """How often a message was printed that came over and over, by its text with ``#`` for numbers."""
+
+
+class LogReader:
+    """``feed`` bytes as they come, ``finish``, then ask `said`; asking earlier tells what is known so far."""
+
+    def __init__(self) -> None:
+        self._decoder = Decoder()
+        self._prefixes = Prefixes()
+        self._streams: dict[tuple[str, int | None], Excerpt] = {}
+        self._origins: dict[str, Origin] = {}
+        self._tail: deque[Line] = deque(maxlen=_TAIL_LINES)
+        self._watched = 0
+        self._before = ""
+        self._open = 0
+        self._uncaught: set[int] = set()
+        self.count = 0
+        self.telling = 0
+        """Telling lines so far: nothing new is to be found while it stays the same."""
+
+    def feed(self, data: bytes) -> None:
+        """Some more of the log."""
+        self._read(self._decoder.feed(data))
+
+    def finish(self) -> None:
+        """The log ends here."""
+        self._read(self._decoder.finish())
+
+    def _read(self, text: str) -> None:
+        if not text:
+            return
+        lines = text.split("\n")
+        if not lines[-1]:
+            lines.pop()
+        last = self.count + len(lines)
+        places = telling_places(text)
+        if places or self._open:
+            self._read_lines(lines, places)
+        self.count = last
+        first = last - len(lines[-_TAIL_LINES:]) + 1
+        for at, line in enumerate(lines[-_TAIL_LINES:], first):
+            if line.strip() and not is_bar(line):
+                self._tail.append((at, line[:2000]))
+
+    def _read_lines(self, lines: list[str], places: list[int]) -> None:
+        remaining = iter([*places, sys.maxsize])
+        place, start = next(remaining), 0
+        for index, line in enumerate(lines):
+            self.count += 1
+            end = start + len(line)
+            telling = place <= end
+            while place <= end:
+                place = next(remaining)
+            start = end + 1
+            if telling:
+                self._watched = self.count + _WATCHED
+                self._before = lines[index - 1] if index else ""
+                self._split(line, telling)
+            elif self._open:
+                if self.count < self._watched:
+                    self._split(line, telling)
+                else:
+                    self._close()
+
+    def _close(self) -> None:
+        for stream in self._streams.values():
+            stream.close()
+        self._open = 0
+
+    def _split(self, line: str, telling: bool) -> None:
+        if len(line) > _LONGEST_LINE:
+            line = f"{line[: _LONGEST_LINE - 2000]} … {line[-2000:]}"
+        origin, text = self._prefixes.split(line)
+        first, *others = pieces(text)
+        self._add(origin, first, telling if not others else is_telling(first))
+        for other in others:
+            inner, text = self._prefixes.split(other)
+            if origin.is_node:
+                inner = replace(origin, rank=inner.rank)
+            self._add(inner, text, telling and is_telling(text))
+
+    def _add(self, origin: Origin, text: str, telling: bool) -> None:
+        key = (origin.source, origin.rank)
+        stream = self._streams.get(key)
+        if stream is None:
+            if not telling or len(self._streams) >= _MOST_STREAMS:
+                return
+            stream = self._streams[key] = Excerpt(self._limit())
+            self._origins.setdefault(origin.source, origin)
+            if len(self._streams) > _ALL_STREAMS // _ONE_STREAM:
+                for each in self._streams.values():
+                    each.shrink(self._limit())
+        if not telling and is_bar(text):
+            return
+        self.telling += telling
+        before = stream.is_open
+        if telling and not before and self._before:
+            # What stands right above a traceback tells whether it was logged.
+            above, words = self._prefixes.split(self._before)
+            if (above.source, above.rank) == key and not is_bar(words):
+                stream.add(self.count - 1, words, True)
+        stream.add(self.count, text, telling)
+        self._open += stream.is_open - before
+        if origin.rank is not None and text.startswith("Traceback (most"):
+            self._uncaught.add(origin.rank)
+
+    def last_lines(self, count: int) -> list[str]:
+        """The raw end of the log so far."""
+        return [line for _, line in self._tail][-count:]
+
+    def _limit(self) -> int:
+        streams = max(1, len(self._streams))
+        return max(_LEAST, min(_ONE_STREAM, _ALL_STREAMS // streams)) // 2
+
+    def said(self) -> SaidBy:
+        """Every stream given to the rank it belongs to.
+
+        A line may name its rank. Where all such lines of one source name the same, its other lines are that rank's too.
+        A source without any such line is the rank that its mark numbers, unless it is a machine.
+        """
+        named: dict[str, set[int]] = {}
+        for source, rank in self._streams:
+            named.setdefault(source, set())
+            if rank is not None:
+                named[source].add(rank)
+        ranks: dict[int, list[Line]] = {}
+        others: list[list[Line]] = []
+        unknown = 0
+        repeats: dict[str, int] = {}
+        for (source, rank), stream in self._streams.items():
+            for text, count in stream.repeats.items():
+                repeats[text] = repeats.get(text, 0) + count
+            lines = unboxed(stream.lines())
+            if rank is None:
+                rank = self._rank_of(source, named[source])
+                if rank is None and self._is_process(source):
+                    unknown -= 1
+                    rank = unknown
+                if rank is None or named[source]:
+                    others.append(lines)
+                if rank is None:
+                    continue
+            ranks.setdefault(rank, []).extend(lines)
+        for said in ranks.values():
+            said.sort(key=lambda line: line[0])
+        return SaidBy(ranks, others, list(self._tail), self.count, set(self._uncaught), repeats)
+
+    def _rank_of(self, source: str, named: set[int]) -> int | None:
+        if not source:
+            return None
+        if named:
+            return next(iter(named)) if len(named) == 1 else None
+        origin = self._origins[source]
+        return None if origin.is_node else origin.number
+
+    def _is_process(self, source: str) -> bool:
+        """Whether it is one process, although nothing says which rank."""
+        origin = self._origins[source]
+        return " pid=" in source and not origin.is_node

@@ -1,0 +1,104 @@
+"""What the user says of hosts: one file of the user's own, ``hosts.toml``; no workspace has a say in it.
+
+[gpu-box]
+interpreter = "~/envs/train/bin/python"   # the Python with torch
+folder = "/scratch/me/ranksafe"           # where projects and runs are kept
+lease-hours = 24                          # how long a run goes on when nobody comes back
+project-limit-mb = 500                    # larger projects are not sent
+despite-slurm = false                     # run past the scheduler of a cluster's node
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from ranksafe.localization import Translated
+from ranksafe.runs.errors import RunNotPossible
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DEFAULT_LEASE_HOURS: Final = 12.0
+DEFAULT_PROJECT_LIMIT_MB: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class HostSettings:
+    """Of one host."""
+
+    interpreter: str | None = None
+    """A path on the host, perhaps with ``~``; None: found there."""
+    folder: str | None = None
+    """On the host; None: its user's cache folder."""
+    lease_hours: float = DEFAULT_LEASE_HOURS
+    project_limit_mb: float = DEFAULT_PROJECT_LIMIT_MB
+    despite_slurm: bool = False
+
+
+def settings_file() -> Path:
+    """``ranksafe/hosts.toml`` under XDG_CONFIG_HOME, ``~/.config`` where that is not set or not absolute."""
+    configured = os.environ.get("XDG_CONFIG_HOME", "")
+    base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
+    return base / "ranksafe" / "hosts.toml"
+
+
+def settings_of(host: str) -> HostSettings:
+    """What the user says of ``host``. Raises RunNotPossible when the file cannot be understood."""
+    path = settings_file()
+    given = _read(path).get(host, {})
+    if not isinstance(given, dict):
+        raise RunNotPossible(_BROKEN.filled(path=path, reason=host))
+    for key, value in given.items():
+        if key not in _KEYS or not _KEYS[key](value):
+            raise RunNotPossible(_BROKEN.filled(path=path, reason=f"[{host}] {key}"))
+    return HostSettings(**{key.replace("-", "_"): value for key, value in given.items()})
+
+
+def named_hosts() -> list[str]:
+    """The hosts that the file names; none where it cannot be read."""
+    try:
+        return list(_read(settings_file()))
+    except RunNotPossible:
+        return []
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value)
+
+
+def _is_amount(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+
+
+def _is_flag(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+_KEYS = {
+    "interpreter": _is_text,
+    "folder": _is_text,
+    "lease-hours": _is_amount,
+    "project-limit-mb": _is_amount,
+    "despite-slurm": _is_flag,
+}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise RunNotPossible(_BROKEN.filled(path=path, reason=error)) from error
+
+
+_BROKEN = Translated(
+    en="The settings of hosts in {path} cannot be understood: {reason}",
+    zh_cn="无法理解 {path} 中的主机设置：{reason}",
+)

@@ -1,0 +1,105 @@
+"""What a run tells while it goes on: the ranks' states, a hang, and in the end who was waited for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ranksafe.localization import Translated
+from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.model import Failure, RunEvent, RunRequest
+from ranksafe.runs.predicted import with_predicted_rule
+from ranksafe.runs.watch import words
+from ranksafe.runs.watch.devices import devices_in_use
+from ranksafe.runs.watch.live import in_one_line
+from ranksafe.runs.watch.watchdog import Hang, Watchdog
+
+logger = logging.getLogger(__name__)
+
+_TELL_SECONDS = 1.0
+
+
+class Observer:
+    """Of one run; used by its thread only."""
+
+    def __init__(
+        self, request: RunRequest, ranks: int | None, directory: Path, user_code: UserCode
+    ) -> None:
+        self._request = request
+        self._ranks = ranks
+        self._directory = directory
+        self._watchdog = Watchdog(directory, user_code, request.language)
+        self._told = ""
+        self._told_at = 0.0
+        self._told_of: Hang | None = None
+        self._broken = False
+        self.ends_run = False
+        """Whether the ranks hang and the run is to be ended for it."""
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """The hang that stands; empty where there is none, or a rank's own failure explains it."""
+        return () if self._told_of is None else self._told_of.failures
+
+    def heard(self, rank: int | None, entry: Mapping[str, Any]) -> None:
+        """A line of a rank's journal."""
+        self._watchdog.heard(rank, entry)
+
+    def turn(self) -> Iterator[RunEvent]:
+        """What is new; called many times a second. Never raises: a run that cannot be watched goes on unwatched."""
+        if self.ends_run or self._broken:
+            return
+        try:
+            events = list(self._new_events())
+        except Exception:
+            logger.warning("run %s is no longer watched", self._directory, exc_info=True)
+            self._broken = True
+            return
+        yield from events
+
+    def _new_events(self) -> Iterator[RunEvent]:
+        if not self._watchdog.turn():
+            return
+        yield from self._states()
+        hang = self._watchdog.hang
+        if hang is not self._told_of:
+            yield self._hang(hang)
+
+    def last_words(self) -> Sequence[Translated]:
+        """For the end of the run: sentences with figures, no failures."""
+        return [] if self.ends_run else self._watchdog.stragglers()
+
+    def _states(self) -> Iterator[RunEvent]:
+        now = time.monotonic()
+        if now - self._told_at < _TELL_SECONDS:
+            return
+        states = self._watchdog.states()
+        devices = tuple(devices_in_use(self._directory))
+        line = in_one_line(states).in_language(self._request.language)
+        text = " · ".join((line, *devices))
+        if states and text != self._told:
+            self._told, self._told_at = text, now
+            yield RunEvent("ranks", text, states=tuple(states), devices=devices)
+
+    def _hang(self, hang: Hang | None) -> RunEvent:
+        self._told_of = hang
+        language = self._request.language
+        if hang is None:
+            return RunEvent("hang", words.GOES_ON.in_language(language))
+        if not hang.failures:
+            self.ends_run = True
+            return RunEvent("hang", hang.sentence.in_language(language))
+        hang.failures = tuple(self._with_rule(failure) for failure in hang.failures)
+        self.ends_run = self._request.on_hang == "stop"
+        sentence = (words.STOPPED if self.ends_run else words.REPORTED).filled(what=hang.sentence)
+        return RunEvent("hang", sentence.in_language(language), failures=hang.failures)
+
+    def _with_rule(self, failure: Failure) -> Failure:
+        try:
+            return with_predicted_rule(failure, self._ranks)
+        except Exception:  # the hang is to be told of, whatever the analysis meets in the source
+            logger.warning("no rule could be looked for", exc_info=True)
+            return failure

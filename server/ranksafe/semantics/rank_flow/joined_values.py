@@ -1,0 +1,116 @@
+"""Values where two paths meet: one of two, depending on a condition that is not decided."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ranksafe.semantics.rank_flow.values import (
+    NOTHING_KNOWN,
+    Known,
+    Many,
+    Missing,
+    OfFile,
+    Sameness,
+    Share,
+    Thing,
+    Unknown,
+    Value,
+    combined,
+    evenness,
+    is_agreed,
+    length_of,
+    of_file,
+    origin_of,
+)
+
+
+def joined(first: Value, second: Value, condition: Value | None = None) -> Value:
+    """A value that is one of two, depending on a condition that is not decided."""
+    if first == second and not isinstance(first, Unknown):
+        return first
+    if isinstance(first, Missing) or isinstance(second, Missing):
+        # Assigned on some paths only: Python itself would complain on the others, on any number of ranks.
+        return replace(NOTHING_KNOWN)
+    both = combined(first, second)
+    same = Sameness.SAME
+    if not isinstance(first, Unknown) or not isinstance(second, Unknown):
+        same = Sameness.SAME if condition is None else condition.sameness
+    elif condition is not None:
+        same = condition.sameness
+    if isinstance(first, Thing) or isinstance(second, Thing):
+        return replace(both, sameness=max(both.sameness, Sameness.UNKNOWN))
+    sameness = max(both.sameness, same)
+    origin = both.origin
+    if condition is not None and (origin is None or condition.sameness > both.sameness):
+        origin = origin_of(condition) or origin
+    complete_on = both.complete_on
+    if complete_on is None and isinstance(condition, Unknown):
+        complete_on = condition.complete_on
+    lengths = [_path_length(first), _path_length(second)]
+    length = (
+        Sameness.UNKNOWN
+        if any(isinstance(item, int) and not isinstance(item, Sameness) for item in lengths)
+        else max(Sameness(item) for item in lengths)
+    )
+    steps = None
+    exact = length_of(first)
+    if exact == length_of(second) and not isinstance(exact, Sameness):
+        steps, length = exact, max(evenness(first), evenness(second))
+    filled = any(isinstance(item, Unknown) and item.share is Share.EVEN for item in (first, second))
+    if filled and length.varies:
+        # One path fills the shorter shares up.
+        length = Sameness.UNKNOWN
+    decides = both.decides or any(
+        isinstance(item, Known) and isinstance(item.constant, (bool, type(None)))
+        for item in (first, second)
+    )
+    return Unknown(
+        sameness, origin, length=length, decides=decides, shape=both.shape, made_by=both.made_by,
+        complete_on=complete_on, share=Share.EVEN if filled else None, steps=steps,
+        agreed=both.agreed or is_agreed(*_given(condition)),
+        entries=_joined_entries(first, second, condition),
+        each=_joined_each(first, second),
+        file=None if of_file(first, second, *_given(condition)) is None else OfFile.EITHER,
+    )  # fmt: skip
+
+
+def _path_length(value: Value) -> Sameness | int:
+    """How long a value is on one of two paths; a dictionary may get keys on either."""
+    if isinstance(value, Unknown) and value.entries is not None:
+        return value.length
+    return length_of(value)
+
+
+def _joined_entries(
+    first: Value, second: Value, condition: Value | None
+) -> tuple[tuple[Any, Value], ...] | None:
+    """What one of two dictionaries with the same keys holds."""
+    if not isinstance(first, Unknown) or not isinstance(second, Unknown):
+        return None
+    if first.entries is None or second.entries is None:
+        return None
+    others = dict(second.entries)
+    if [key for key, _ in first.entries if key not in others] or len(others) != len(first.entries):
+        return None
+    return tuple((key, joined(item, others[key], condition)) for key, item in first.entries)
+
+
+def _joined_each(first: Value, second: Value) -> Value | None:
+    """The tensors of a list that is empty on one path."""
+    for one, other in ((first, second), (second, first)):
+        tensor = _tensor_of(other)
+        empty = isinstance(one, Many) and not one.items
+        if tensor is not None and (empty or _tensor_of(one) is not None):
+            return tensor
+    return None
+
+
+def _tensor_of(items: Value) -> Unknown | None:
+    """One of the tensors of a list, where they have as many rows as the rank's data makes."""
+    each = items.each if isinstance(items, Unknown) else None
+    return each if isinstance(each, Unknown) and each.shape is Sameness.DATA else None
+
+
+def _given(condition: Value | None) -> tuple[Value, ...]:
+    return () if condition is None else (condition,)

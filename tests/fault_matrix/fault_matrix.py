@@ -1,0 +1,121 @@
+"""The fault matrix: programs that fail in one way each, run many times, and what ranksafe says of them.
+
+    make fault-matrix
+    python -m tests.fault_matrix.fault_matrix [--target T] [--repetitions N] [--only NAME]... [--write FILE]
+
+Prints a table in Markdown; docs/fault-matrix.md keeps one. The exit status is 1 when anything was not right.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from ranksafe.runs.errors import RunNotPossible
+
+from tests.fault_matrix.execution import Judgement, execute
+from tests.fault_matrix.header import Fault, read_faults
+
+_BEGIN, _END = "<!-- table: begin -->", "<!-- table: end -->"
+_HEAD = "| fault | runs | outcome | rank | line | kind | no orphan | seconds |"
+_RULE = "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run the matrix; 0 when every run was right, 1 when one was not, 2 when a target cannot be used."""
+    arguments = _parser().parse_args(words)
+    named = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
+    if arguments.python is None and arguments.target == "local" and named:
+        arguments.python = Path(named)
+    faults = [
+        fault
+        for fault in read_faults()
+        if not arguments.only or any(fault.identifier.startswith(name) for name in arguments.only)
+    ]
+    if not faults:
+        sys.stderr.write("no such fault; there are:\n")
+        sys.stderr.writelines(f"  {fault.identifier}\n" for fault in read_faults())
+        return 2
+    rows = []
+    try:
+        for fault in faults:
+            rows.append((fault, _repeated(fault, arguments)))
+    except RunNotPossible as error:
+        sys.stderr.write(f"{arguments.target}: {error}\n")
+        return 2
+    table = as_markdown(rows, arguments.target)
+    sys.stdout.write(table)
+    if arguments.write is not None:
+        write_into(arguments.write, table)
+    return 0 if all(judgement.right for _, judgements in rows for judgement in judgements) else 1
+
+
+def _repeated(fault: Fault, arguments: argparse.Namespace) -> list[Judgement]:
+    judgements = []
+    for number in range(1, arguments.repetitions + 1):
+        judgement = execute(fault, arguments.target, arguments.python)
+        judgements.append(judgement)
+        word = "right" if judgement.right else "WRONG"
+        progress = f"{fault.identifier} {number}/{arguments.repetitions}: {word}, {judgement.seconds:.1f} s"
+        sys.stderr.write(progress + "\n")
+        if not judgement.right:
+            sys.stderr.write(f"  {judgement.seen}; left behind: {judgement.orphans}\n")
+        sys.stderr.flush()
+    return judgements
+
+
+def as_markdown(rows: Sequence[tuple[Fault, Sequence[Judgement]]], target: str) -> str:
+    """The table, a row per fault, counts of what was right."""
+    lines = [f"Target `{target}`, two gloo ranks on the CPU.", "", _HEAD, _RULE]
+    for fault, judgements in rows:
+        runs = len(judgements)
+        right = [
+            sum(judgement.outcome for judgement in judgements),
+            sum(judgement.rank for judgement in judgements),
+            sum(judgement.line for judgement in judgements),
+            sum(judgement.kind for judgement in judgements),
+            sum(not judgement.orphans for judgement in judgements),
+        ]
+        simulated = any(judgement.simulated for judgement in judgements)
+        name = f"{fault.name} (simulated with SIGKILL)" if simulated else fault.name
+        seconds = statistics.median(judgement.seconds for judgement in judgements)
+        counts = " | ".join(f"{count}/{runs}" for count in right)
+        lines.append(f"| {name} | {runs} | {counts} | {seconds:.1f} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_into(page: Path, table: str) -> None:
+    """Put the table between the page's two marks. Raises SystemExit where they are missing."""
+    text = page.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not (begin and end):
+        raise SystemExit(f"{page} has no {_BEGIN} and {_END}")
+    page.write_text(f"{before}{begin}\n{table}{end}{after}", encoding="utf-8")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description="Run the fault matrix and print its table.")
+    parser.add_argument("--target", default="local", help="local, ssh:HOST or slurm:NAME")
+    parser.add_argument("--repetitions", type=int, default=1, metavar="N")
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="NAME",
+        help="faults whose name begins so; may be repeated",
+    )
+    parser.add_argument(
+        "--python",
+        type=Path,
+        help="the interpreter with torch; default: here RANKSAFE_TEST_TORCH_PYTHON, else what the target finds",
+    )
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

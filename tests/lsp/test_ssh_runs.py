@@ -1,0 +1,86 @@
+"""Runs on another machine from the editor: a private sshd, failures on the lines here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from lsprotocol import types
+
+from tests.targets.far_host import processes_with, until
+from tests.targets.ssh_server import HOST, SshServer, ssh_server
+
+from .conftest import Editor, StartEditor
+
+TARGET = f"ssh:{HOST}"
+# Starts its ranks itself, so it needs neither torch nor a launcher.
+SCRIPT = """\
+import sys
+import time
+
+
+def notebook_launcher(function):
+    function()
+
+
+def main():
+    print("started", flush=True)
+    {body}
+
+
+if __name__ == "__main__":
+    notebook_launcher(main)
+"""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SshServer]:
+    with ssh_server(tmp_path / "sshd") as running:
+        yield running
+
+
+async def _editor(start_editor: StartEditor, server: SshServer, tmp_path: Path) -> Editor:
+    own = tmp_path / "own" / "ranksafe"
+    own.mkdir(parents=True)
+    (own / "hosts.toml").write_text(
+        f'[{HOST}]\nfolder = "{tmp_path / "far"}"\ninterpreter = "{sys.executable}"\ndespite-slurm = true\n'
+    )
+    return await start_editor(
+        options={"python": "/bin/false"},  # of this machine, of no use there
+        environment={"XDG_CONFIG_HOME": str(own.parent), "RANKSAFE_SSH_CONFIG": str(server.config)},
+    )
+
+
+async def test_a_failure_there_is_drawn_on_its_line_here(
+    start_editor: StartEditor, server: SshServer, tmp_path: Path
+) -> None:
+    editor = await _editor(start_editor, server, tmp_path)
+    text = SCRIPT.format(body="raise ValueError('bad batch')")
+    uri = editor.open("train.py", text)
+    assert await editor.execute("ranksafe.setTarget", uri, TARGET) == {"target": TARGET}
+    answer = await editor.execute("ranksafe.run", uri)
+    assert answer.get("runId"), answer
+
+    def failures() -> list[types.Diagnostic]:
+        return [one for one in editor.shown(uri) if one.source == "ranksafe run"]
+
+    (failure, *_) = await editor.until(failures)
+    assert failure.range.start.line == text.splitlines().index("    raise ValueError('bad batch')")
+    assert "ValueError: bad batch" in failure.message
+
+
+async def test_an_editor_that_is_closed_ends_its_run_there(
+    start_editor: StartEditor, server: SshServer, tmp_path: Path
+) -> None:
+    editor = await _editor(start_editor, server, tmp_path)
+    uri = editor.open("train.py", SCRIPT.format(body="time.sleep(300)"))
+    await editor.execute("ranksafe.setTarget", uri, TARGET)
+    answer = await editor.execute("ranksafe.run", uri)
+    assert answer.get("runId"), answer
+    mark = str(tmp_path / "far" / "projects")
+    until(lambda: processes_with(mark) != [])
+    await editor.client.shutdown_session()
+    until(lambda: processes_with(mark) == [])
+    editor.client.capabilities = None

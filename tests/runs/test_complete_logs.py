@@ -1,0 +1,63 @@
+"""Complete logs of failed runs on several ranks, labelled before anything here knew their messages.
+
+``logs/complete/labels.jsonl`` has for each log what failed, the kind, the rank (none where all ranks failed alike), the
+user's file and line, and whether it is ``plain``: an error that one GPU would show, for which no advice about several
+GPUs may be given. Paths were replaced in logs of our own runs; nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ranksafe.runs.diagnose import diagnose_said
+from ranksafe.runs.log_text import LogReader
+from ranksafe.runs.model import Failure
+
+_LOGS = Path(__file__).parent / "logs" / "complete"
+_LABELS = [
+    json.loads(line) for line in (_LOGS / "labels.jsonl").read_text(encoding="utf-8").splitlines()
+]
+_ADVICE = (
+    *(
+        "set_device",
+        "find_unused",
+        "same collectives",
+        "NCCL_",
+        "Every rank must",
+        "rank-dependent",
+    ),
+    *("start one process per GPU", "sharded strategy", "device_map", "replica"),
+)
+
+
+def _diagnosed(name: str, piece: int) -> list[Failure]:
+    reader = LogReader()
+    data = (_LOGS / f"{name}.log").read_bytes()
+    for start in range(0, len(data), piece):
+        reader.feed(data[start : start + piece])
+    reader.finish()
+    return diagnose_said(reader.said())
+
+
+@pytest.mark.parametrize("label", _LABELS, ids=lambda label: label["log"])
+def test_a_complete_log_is_explained(label: dict[str, Any]) -> None:
+    failures = _diagnosed(label["log"], 1 << 20)
+    if label["kind"] is None:
+        assert failures == []
+        return
+    first, *others = failures
+    name = Path(first.filename).name if first.filename else None
+    assert (first.kind, first.rank) == (label["kind"], label["rank"])
+    assert (name, first.line) == (label["file"], label["line"])
+    assert first.root_cause
+    assert not any(other.root_cause for other in others)
+    if label["plain"]:
+        assert not [words for words in _ADVICE if words in first.explanation.en]
+
+
+@pytest.mark.parametrize("label", _LABELS[::7], ids=lambda label: label["log"])
+def test_how_a_log_arrives_changes_nothing(label: dict[str, Any]) -> None:
+    assert _diagnosed(label["log"], 997) == _diagnosed(label["log"], 1 << 20)

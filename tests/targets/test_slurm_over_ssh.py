@@ -1,0 +1,108 @@
+"""A cluster whose login node is another machine: a real sshd, a real Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from ranksafe.runs.model import Outcome, RunEvent, RunRequest
+from ranksafe.runs.start import start_run
+from ranksafe.runs.targets.slurm.settings import clusters_file
+
+from .slurm_cluster import SlurmCluster
+from .ssh_server import HOST, SshServer, ssh_server
+
+pytestmark = pytest.mark.torch
+
+_FAILS_ON_THE_SECOND_NODE = """\
+import os, sys
+import helper
+
+print("here", os.getcwd(), flush=True)
+helper.work(os.environ["SLURM_NODEID"])
+"""
+_HELPER = """\
+import time
+
+
+def work(node):
+    if node == "1":
+        raise ValueError("not on this node")
+    time.sleep(30)
+"""
+
+
+@pytest.fixture
+def login(
+    slurm_cluster: SlurmCluster,
+    torch_python: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[SshServer]:
+    """Only there are Slurm's commands told where the cluster is."""
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    for name in ("cache", "config", "runtime"):
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(tmp_path / name))
+    environment = {"SLURM_CONF": str(slurm_cluster.configuration)}
+    with ssh_server(tmp_path / "sshd", environment=environment) as server:
+        monkeypatch.setenv("RANKSAFE_SSH_CONFIG", str(server.config))
+        path = clusters_file()
+        path.parent.mkdir(parents=True)
+        path.write_text(
+            f"[far]\nlogin = '{HOST}'\ninterpreter = '{torch_python}'\n"
+            f"folder = '{tmp_path / 'shared disk'}'\nnodes = 2\npoll-seconds = 1\n"
+        )
+        slurm_cluster.wait_until_idle()
+        yield server
+
+
+def _project(folder: Path) -> Path:
+    project = folder / "my project"
+    project.mkdir()
+    (project / "helper.py").write_text(_HELPER)
+    script = project / "train it.py"
+    script.write_text(_FAILS_ON_THE_SECOND_NODE)
+    return script
+
+
+def test_the_project_is_sent_and_a_failure_there_is_drawn_here(
+    login: SshServer, tmp_path: Path
+) -> None:
+    script = _project(tmp_path)
+    events: list[RunEvent] = []
+    request = RunRequest(script, "slurm:far", launcher="torchrun", working_directory=script.parent)
+    result = start_run(request, events.append).wait()
+    assert result is not None
+    assert result.outcome is Outcome.FAILED
+    root = result.failures[0]
+    assert (root.rank, root.message) == (1, "ValueError: not on this node")
+    assert (root.filename, root.line) == (str(script.parent / "helper.py"), 6)
+    (here,) = {event.text for event in events if event.text.startswith("here ")}
+    assert here.startswith(f"here {tmp_path / 'shared disk' / 'projects'}/")
+    assert here.endswith("/my project")
+
+
+@pytest.mark.long
+def test_a_lost_connection_does_not_end_the_job(
+    login: SshServer, slurm_cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import time\nfor number in range(8):\n    print(number, flush=True)\n    time.sleep(1)\n"
+    )
+    events: list[RunEvent] = []
+    request = RunRequest(script, "slurm:far", gpus=1, launcher="python", working_directory=tmp_path)
+    run = start_run(request, events.append)
+    while not any(event.kind == "output" and event.text == "1" for event in events):
+        assert run.wait(0.1) is None
+    login.cut()
+    result = run.wait(120.0)
+    assert result is not None
+    assert result.outcome is Outcome.SUCCEEDED
+    said = [event.text for event in events if event.kind == "status"]
+    assert any("is not reached" in text for text in said)
+    assert any("is reached again" in text for text in said)
+    lines = [event.text for event in events if event.kind == "output" and event.rank == 0]
+    assert lines == [str(number) for number in range(8)]

@@ -1,0 +1,252 @@
+"""The line to a host breaks: the run goes on there, is found again, or is ended by its lease."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from ranksafe.runs.attach import attach, waiting_runs
+from ranksafe.runs.errors import RunNotPossible
+from ranksafe.runs.model import Outcome, RunEvent
+
+from .far_host import Far, processes_with, until
+from .ssh_server import ssh_server
+
+_COUNTING = """\
+import sys, time
+for number in range({count}):
+    print("line", number, flush=True)
+    time.sleep(0.1)
+{end}
+"""
+
+
+def _counting(far: Far, count: int, end: str = "") -> Path:
+    return far.write("train.py", _COUNTING.format(count=count, end=end))
+
+
+def _numbers(events: list[RunEvent]) -> list[int]:
+    texts = [event.text for event in events if event.kind == "output" and event.rank == 0]
+    return [int(text.split()[1]) for text in texts if text.startswith("line ")]
+
+
+def test_a_broken_line_is_mended_and_no_output_is_lost(far: Far) -> None:
+    run = far.start(_counting(far, 35, end="raise ValueError('in the end')"))
+    until(lambda: len(_numbers(far.events)) > 10)
+    far.server.cut()
+    result = run.wait(60)
+    assert result is not None
+    assert _numbers(far.events) == list(range(35))
+    said = far.said("status")
+    assert any("is lost" in each and "goes on there" in each for each in said)
+    assert any("connected to gpu-box again" in each for each in said)
+    assert result.failures[0].message == "ValueError: in the end"
+    assert result.failures[0].filename == str(far.project / "train.py")
+
+
+def test_a_run_that_was_left_is_come_back_to_and_explained(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = _counting(far, 45, end="{}['key']")
+    run = far.start(script)
+    until(lambda: len(_numbers(far.events)) > 5)
+    monkeypatch.setattr("ranksafe.runs.remote.process.PATIENCE_SECONDS", 2.0)
+    far.cut_off()
+    result = run.wait(60)
+    assert result is not None
+    assert result.outcome is Outcome.FAILED
+    assert result.failures[0].kind == "connection-lost"
+    assert f"ranksafe attach {run.run_id}" in result.failures[0].explanation.en
+    assert waiting_runs() == [run.run_id]
+    script.write_text("# edited meanwhile\n" + script.read_text())
+    far.connect()
+    events: list[RunEvent] = []
+    again = attach(None, events.append)
+    with pytest.raises(RunNotPossible, match="followed by another process"):
+        attach(run.run_id, events.append)
+    result = again.wait(60)
+    assert result is not None
+    assert _numbers(events) == list(range(45))
+    assert (result.failures[0].message, result.failures[0].line) == ("KeyError: 'key'", 6)
+    assert waiting_runs() == []
+    with pytest.raises(RunNotPossible, match="has ended"):
+        attach(run.run_id, events.append)
+
+
+def _in_terminal(far: Far, script: Path, mark: str) -> subprocess.Popen[bytes]:
+    """The command line in a process of its own, when the script has begun to print."""
+    program = "import sys; from ranksafe.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", program, "run", str(script), "--target", "ssh:gpu-box"]
+    process = subprocess.Popen(
+        [*command, "--launcher", "python", "--", mark],
+        cwd=far.project,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    while b"line 3" not in process.stdout.readline():
+        assert process.poll() is None
+    return process
+
+
+def test_interrupting_the_command_ends_the_run_there(far: Far) -> None:
+    mark = f"ranksafe-test-interrupted-{os.getpid()}-{time.monotonic_ns()}"
+    terminal = _in_terminal(far, _counting(far, 3000), mark)
+    terminal.send_signal(signal.SIGINT)
+    terminal.communicate(timeout=60)
+    assert terminal.returncode == 130
+    assert processes_with(mark) == []
+    assert waiting_runs() == []
+
+
+@pytest.mark.long
+def test_a_run_whose_terminal_was_killed_is_come_back_to(far: Far) -> None:
+    terminal = _in_terminal(far, _counting(far, 70), "mark")
+    terminal.kill()
+    terminal.wait()
+    until(lambda: len(waiting_runs()) == 1)
+    events: list[RunEvent] = []
+    result = attach(None, events.append).wait(60)
+    assert result is not None
+    assert result.outcome is Outcome.SUCCEEDED
+    assert _numbers(events) == list(range(70))
+
+
+@pytest.mark.long
+def test_ssh_itself_is_killed(far: Far) -> None:
+    run = far.start(_counting(far, 40))
+    until(lambda: len(_numbers(far.events)) > 5)
+    clients = processes_with(os.environ["RANKSAFE_SSH_CONFIG"])
+    for pid in clients:
+        os.kill(pid, signal.SIGKILL)
+    result = run.wait(60)
+    assert clients
+    assert result is not None
+    assert result.outcome is Outcome.SUCCEEDED
+    assert _numbers(far.events) == list(range(40))
+
+
+def test_the_lease_ends_a_run_that_nobody_comes_back_to(
+    far: Far, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = f"ranksafe-test-lease-{os.getpid()}-{time.monotonic_ns()}"
+    far.settle("lease-hours = 0.0008")  # 3 seconds
+    monkeypatch.setattr("ranksafe.runs.remote.process._BEAT_SECONDS", 0.5)
+    run = far.start(_counting(far, 3000), arguments=(mark,))
+    until(lambda: len(_numbers(far.events)) > 35)  # longer than the lease: it is renewed
+    far.cut_off()
+    until(lambda: processes_with(mark) == [])
+    until(lambda: far.report(run.run_id).get("lease_over", False))
+    far.connect()
+    result = run.wait(60)
+    assert result is not None
+    assert result.outcome is Outcome.CANCELLED
+    assert any("nobody here had looked at it" in each for each in far.said("status"))
+
+
+@pytest.mark.long
+def test_on_request_a_lost_line_ends_the_run(far: Far, monkeypatch: pytest.MonkeyPatch) -> None:
+    mark = f"ranksafe-test-stop-{os.getpid()}-{time.monotonic_ns()}"
+    monkeypatch.setattr("ranksafe.runs.targets.ssh.LOST_LEASE_SECONDS", 2.0)
+    monkeypatch.setattr("ranksafe.runs.remote.process._BEAT_SECONDS", 0.3)
+    run = far.start(_counting(far, 3000), arguments=(mark,), stop_when_lost=True)
+    until(lambda: len(_numbers(far.events)) > 30)
+    far.cut_off()
+    until(lambda: processes_with(mark) == [], 20)
+    run.cancel()
+    assert run.wait(60) is not None
+
+
+@dataclass
+class Cable:
+    """Two network namespaces with a cable between them."""
+
+    near: str
+    far: str
+
+    def set(self, state: str) -> None:
+        _ip("-n", self.near, "link", "set", "rs-near", state)
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture
+def cable() -> Iterator[Cable]:
+    if os.getuid() != 0 or shutil.which("ip") is None:
+        pytest.skip("needs root and ip: sudo, apt-get install iproute2")
+    both = Cable(f"rs-near-{os.getpid()}", f"rs-far-{os.getpid()}")
+    try:
+        _ip("netns", "add", both.near)
+    except subprocess.CalledProcessError:
+        pytest.skip("network namespaces are not permitted here")
+    try:
+        _ip("netns", "add", both.far)
+        _ip(
+            "link",
+            "add",
+            "rs-near",
+            "netns",
+            both.near,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "rs-far",
+            "netns",
+            both.far,
+        )
+        for name, device, address in (
+            (both.near, "rs-near", "10.77.7.1/24"),
+            (both.far, "rs-far", "10.77.7.2/24"),
+        ):
+            _ip("-n", name, "addr", "add", address, "dev", device)
+            _ip("-n", name, "link", "set", device, "up")
+            _ip("-n", name, "link", "set", "lo", "up")
+        yield both
+    finally:
+        _ip("netns", "del", both.near)
+        subprocess.run(["ip", "netns", "del", both.far], capture_output=True, check=False)
+
+
+def test_the_network_goes_away_and_comes_back(
+    far: Far, cable: Cable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing says so: no end of a connection, only silence."""
+    program = tmp_path / "bin" / "ssh"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec ip netns exec {cable.near} {shutil.which("ssh")} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setattr("ranksafe.runs.hosts.ssh._OPTIONS", _IMPATIENT)
+    inside = ("ip", "netns", "exec", cable.far)
+    with ssh_server(tmp_path / "sshd", address="10.77.7.2", port=2222, prefix=inside) as server:
+        monkeypatch.setenv("RANKSAFE_SSH_CONFIG", str(server.config))
+        run = far.start(_counting(far, 110, end="raise ValueError('in the end')"))
+        until(lambda: len(_numbers(far.events)) > 5)
+        cable.set("down")
+        until(lambda: any("is lost" in each for each in far.said("status")))
+        cable.set("up")
+        result = run.wait(90)
+    assert result is not None
+    assert _numbers(far.events) == list(range(110))
+    assert result.failures[0].message == "ValueError: in the end"
+
+
+_IMPATIENT = (
+    "BatchMode=yes",
+    "ConnectTimeout=3",
+    "ServerAliveCountMax=2",
+    "ServerAliveInterval=1",
+    "LogLevel=ERROR",
+)
