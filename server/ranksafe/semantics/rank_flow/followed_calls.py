@@ -152,7 +152,8 @@ class FollowedCalls:
         recursive = any(item is body for item in self._interpreter.running)
         generators = self._interpreter.generators
         if generators.is_generator(body) and depth < MAXIMUM_DEPTH and not recursive:
-            told = generators.is_told(receiver, call_values)
+            # One that is told nothing may show how many values it hands out.
+            told = generators.is_told(receiver, call_values) or not call_values
             functions = self._interpreter.functions
             if functions.worth_following(function) or (told and functions.is_small(function)):
                 return generators.called(node, function, receiver, values)

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
+from ranksafe.runs.explain.signatures import fingerprints
 from ranksafe.runs.explain.signatures.signature import Signature, signature
 from ranksafe.runs.explain.timeouts import explain_timeout
 
 SIGNATURES: tuple[Signature, ...] = (
-    signature(
-        "collective-mismatch",
-        r"Detected mismatch between collectives on ranks\. Rank (?P<one>\d+) is running collective: "
-        r".*?OpType=(?P<op>\w+)"
-        r"[\s\S]*?but Rank (?P<two>\d+) is running collective: .*?OpType=(?P<other>\w+)",
-        en="Ranks do different things: rank {one} is in {op}, rank {two} in {other}. Every rank must call the "
-        "same collectives in the same order; look for a branch that depends on the rank or on local data.",
-        zh="各 rank 执行的操作不同：rank {one} 在 {op}，rank {two} 在 {other}。所有 rank 必须以相同顺序调用相同的"
-        "集合通信；请检查依赖 rank 或本地数据的分支。",
-    ),
+    *fingerprints.SIGNATURES,
     signature(
         "collective-shape-mismatch",
         r"Received data size doesn't match expected size|Cannot apply desired operation due to shape mismatches"
@@ -59,8 +51,34 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "collective-timeout",
+        # torch 1.8 to 2.13, ProcessGroupGloo.cpp; rank 0 waits for the others, one by one or for all of them.
+        r"\[Rank (?P<waited>\d+)\]: Ranks? (?P<missing>\d+(?:, ?\d+)*) failed to pass monitoredBarrier in (?P<limit>\d+) ms",
+        secondary=True,
+        en="Rank {missing} did not come to monitored_barrier within {limit} ms: look at what it did instead. Rank "
+        "{waited}, which reports it, only waited; the line, if there is one, is where.",
+        zh="rank {missing} 没有在 {limit} 毫秒内到达 monitored_barrier：请查看它在做什么。报告此消息的 rank {waited} "
+        "只是在等待；若显示了行号，那是它等待的位置。",
+    ),
+    signature(
+        "collective-timeout",
+        r"Rank (?P<rank>\d+) successfully reached monitoredBarrier, but received errors while waiting",
+        secondary=True,
+        en="Rank {rank} came to monitored_barrier in time. Rank 0's message names the rank that did not.",
+        zh="rank {rank} 及时到达了 monitored_barrier。没有到达的 rank 见 rank 0 的消息。",
+    ),
+    signature(
+        "collective-timeout",
+        # torch 2.13.0, torch/distributed/elastic/utils/store.py.
+        r"Timed out waiting on barrier on rank (?P<rank>\d+), for key prefix: [^\n]*?missing_ranks=\[(?P<missing>[^<\]]+)\]",
+        secondary=True,
+        en="The launchers waited for each other until the timeout, and {missing} did not come: look at what happened "
+        "there.",
+        zh="各启动器互相等待直到超时，{missing} 没有到达：请查看那里发生了什么。",
+    ),
+    signature(
+        "collective-timeout",
         r"detected by watchdog at work|Timed out waiting (?P<limit>\d+)ms for (?:recv|send) operation"
-        r"|failed to pass monitoredBarrier|wait timeout after \d+ms|Socket Timeout|Wait timeout",
+        r"|(?:failed to pass|timed out in) monitoredBarrier|wait timeout after \d+ms|Socket Timeout|Wait timeout",
         secondary=True,
         en="This rank waited for the others until the timeout[[ of {limit} ms]]: some rank did not reach the same "
         "collective in time. Look for a collective under a rank-dependent condition, for ranks with different numbers "

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from ranksafe.runs.explain.signatures.signature import Signature, signature
 
-_EN = " This has nothing to do with several GPUs."
-_ZH = "这与多 GPU 无关。"
-
 SIGNATURES: tuple[Signature, ...] = (
     signature(
         "missing-credentials",
@@ -16,22 +13,24 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Error while calling W&B API: permission denied \(<Response \[(?P<status>40[13])\]>\)"
         r"|wandb\.errors(?:\.errors)?\.AuthenticationError|The API key you provided is either invalid or missing"
         r"|wandb: ERROR failed to upsert bucket: returned error (?P<upsert>40[13])",
+        plain=True,
         en="Weights & Biases does not let this run in: no API key on this machine, or one that is wrong, expired or "
         "without the right to the project. Run `wandb login --relogin` there or set WANDB_API_KEY; WANDB_MODE=offline "
-        "trains without it." + _EN,
+        "trains without it.",
         zh="Weights & Biases 拒绝了此次运行：本机没有 API key，或 key 错误、过期、没有项目权限。请在该机器上运行 "
-        "`wandb login --relogin` 或设置 WANDB_API_KEY；WANDB_MODE=offline 可离线训练。" + _ZH,
+        "`wandb login --relogin` 或设置 WANDB_API_KEY；WANDB_MODE=offline 可离线训练。",
     ),
     signature(
         "missing-credentials",
         # huggingface_hub 1.x, utils/_http.py and errors.py.
         r"Cannot access gated repo for url (?P<url>\S+?)\.?(?:\s|$)|\bGatedRepoError\b"
         r"|You are trying to access a gated repo",
+        plain=True,
         en="This Hugging Face repository is gated[[ ({url})]]: ask for access on its page, then log in on this "
         "machine with "
-        "`hf auth login` or set HF_TOKEN." + _EN,
+        "`hf auth login` or set HF_TOKEN.",
         zh="该 Hugging Face 仓库需要授权[[（{url}）]]：请在其页面申请访问，然后在本机用 `hf auth login` 登录或设置 "
-        "HF_TOKEN。" + _ZH,
+        "HF_TOKEN。",
     ),
     signature(
         "missing-credentials",
@@ -40,13 +39,14 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|Client error '401 Unauthorized' for url '(?P<address>https://huggingface\.co/[^']+)'"
         r"|Invalid user token\.|Invalid credentials in Authorization header"
         r"|Token is required \(.token=True.\), but no token found",
+        plain=True,
         en="The Hugging Face Hub refuses the token[[ for {url}]][[ for {address}]]: it is missing, wrong or expired. "
         "Log in again on this "
         "machine (`hf auth login`) or set HF_TOKEN; a stale HF_TOKEN goes before the saved login."
-        + _EN,
+       ,
         zh="Hugging Face Hub 拒绝了令牌[[（{url}）]][[（{address}）]]：缺失、错误或已过期。请在本机重新登录（`hf auth "
         "login`）或设置 HF_TOKEN；"
-        "过期的 HF_TOKEN 会优先于已保存的登录。" + _ZH,
+        "过期的 HF_TOKEN 会优先于已保存的登录。",
     ),
     signature(
         "missing-credentials",
@@ -55,28 +55,31 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|InvalidAccessKeyId"
         r"|RequestExpired|InvalidToken)\) when calling|DefaultCredentialsError: |RefreshError: .*(?:expired|revoked"
         r"|[Rr]eauthentication)",
+        plain=True,
         en="The cloud storage refuses the credentials[[ ({aws})]], or there are none. Log in again on this machine, "
         "and make sure that the "
-        "login outlives the run." + _EN,
+        "login outlives the run.",
         zh="云存储拒绝了凭据[[（{aws}）]]，或没有凭据。请在本机重新登录，并确保登录的有效期长于运行时间。"
-        + _ZH,
+       ,
     ),
     signature(
         "missing-credentials",
         # comet_ml, neptune, mlflow.
         r"Comet\.ml requires an API key|NeptuneInvalidApiTokenException|NeptuneMissingApiTokenException"
         r"|MlflowException: API request to endpoint .* failed with error code (?P<status>40[13])",
+        plain=True,
         en="The experiment tracker does not let this run in[[ (status {status})]]: no valid API token. Set its API "
         "token on this machine, or switch "
-        "the tracker off." + _EN,
+        "the tracker off.",
         zh="实验跟踪服务拒绝了此次运行[[（状态 {status}）]]：没有有效的 API token。请在本机设置其 API token，"
-        "或关闭跟踪。" + _ZH,
+        "或关闭跟踪。",
     ),
     signature(
         "no-network",
         # huggingface_hub, transformers; urllib3's MaxRetryError as raised.
         r"We couldn't connect to '(?P<address>https?://[^']+)'|LocalEntryNotFoundError|offline mode is enabled"
         r"|\A\w*(?:ConnectionError|MaxRetryError|SSLError|ProxyError): .*Max retries exceeded with url",
+        plain=True,
         en="A download failed[[ from {address}]]: no network here, or the file is not in the cache.",
         zh="下载失败[[（{address}）]]：此处没有网络，或文件不在缓存中。",
     ),

@@ -93,12 +93,13 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|different from other tensors on) "
         r"(?P<other>cuda:\d+))"
         r"(?:[^(\n]*\(when checking argument for argument (?P<argument>\w+) in method (?P<method>\w+)\))?",
+        plain=True,
         en="One tensor is on the CPU and another on the GPU[[ ({gpu})]][[ ({other})]][[; it is argument {argument} of "
         "{method}]]. "
-        "Move the one that was left on the CPU with .to(other.device); this has nothing to do with several GPUs.",
+        "Move the one that was left on the CPU with .to(other.device).",
         zh="一个张量在 CPU 上，另一个在 GPU[[（{gpu}）]][[（{other}）]] 上[[，涉及 {method} 的参数 {argument}]]。请用 "
         ".to(other.device) "
-        "移动留在 CPU 上的张量；这与多 GPU 无关。",
+        "移动留在 CPU 上的张量。",
     ),
     signature(
         "device-mismatch",

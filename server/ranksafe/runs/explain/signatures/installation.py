@@ -50,8 +50,35 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "no-cuda",
-        r"Torch not compiled with CUDA enabled|Found no NVIDIA driver on your system|No CUDA GPUs are available"
-        r"|PyTorch is not linked with support for cuda|Attempting to deserialize object on a CUDA device but "
+        # torch 2.13.0: torch/cuda/__init__.py calls into torch._C, and a CPU-only build lacks those functions.
+        r"Torch not compiled with CUDA enabled|PyTorch is not linked with support for cuda"
+        r"|module 'torch\._C' has no attribute '(?P<name>_(?:cuda|nccl|cudnn)_?\w+)'",
+        en="This torch is a CPU-only build[[ (its compiled part has no {name})]]: nothing of torch.cuda works in it. "
+        "Install a build with CUDA, or let the script choose its device (the accelerator's, or by "
+        "torch.cuda.is_available()).",
+        zh="此 torch 是仅 CPU 的构建[[（其编译部分没有 {name}）]]：torch.cuda 的功能都不可用。请安装带 CUDA 的构建，"
+        "或让脚本自行选择设备（accelerator 的设备，或由 torch.cuda.is_available() 决定）。",
+    ),
+    signature(
+        "no-accelerator-build",
+        r"module 'torch\._C' has no attribute '_(?P<device>xpu|mtia|mps|npu)_\w+'"
+        r"|Torch not compiled with (?P<named>XPU|MTIA|MPS|NPU) enabled",
+        en="This build of torch has no support for [[{device}]][[{named}]] devices. Install one that has, or let the "
+        "script choose its device.",
+        zh="此 torch 构建不支持 [[{device}]][[{named}]] 设备。请安装支持它的构建，或让脚本自行选择设备。",
+    ),
+    signature(
+        "binary-mismatch",
+        r"module 'torch\._C[\w.]*' has no attribute '(?P<name>\w+)'",
+        en="torch's compiled part has no {name}: its Python files and its compiled part are of different versions, or "
+        "another package was made for another torch. Reinstall torch, then that package." + _EN,
+        zh="torch 的编译部分没有 {name}：其 Python 文件与编译部分版本不同，或另一个包是为其他版本的 torch 制作的。"
+        "请先重新安装 torch，再重新安装该包。" + _ZH,
+    ),
+    signature(
+        "no-cuda",
+        r"Found no NVIDIA driver on your system|No CUDA GPUs are available"
+        r"|Attempting to deserialize object on a CUDA device but "
         r"torch\.cuda\.is_available\(\) is False",
         en="The script asks for CUDA, and there is none here. On CPU ranks, take the device from the "
         "accelerator or from torch.cuda.is_available().",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ranksafe.runs.explain.signatures.signature import Signature, signature
 
+_FSDP = r"/torch/distributed/(?:fsdp|_composable)/"
+
 SIGNATURES: tuple[Signature, ...] = (
     signature(
         "mixed-dtypes-in-fsdp",
@@ -16,6 +18,39 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="FSDP 会把一个被包装模块的参数放进同一个扁平张量，而这些参数有两种类型（{one} 与 {two}），"
         "常见于半精度基础模型加 "
         "float32 适配器。请在包装前统一类型，或分开包装。",
+    ),
+    signature(
+        "mixed-dtypes-in-fsdp",
+        # The words of torch 2.0 and of torch 2.13.0 (python_variable.cpp). Seen in pytorch/pytorch#93288 with
+        # use_orig_params=True and torch.compile.
+        r"assigned grad has data of a different type|attempting to assign a gradient with dtype '(?P<one>[^']+)' to a "
+        r"tensor with (?:grad_)?dtype '(?P<two>[^']+)'|assign a gradient to a tensor that has data of a different type",
+        frames=_FSDP,
+        en="In the backward pass FSDP gave a parameter a gradient of another type than its own[[ ({one} and {two})]]: "
+        "mixed precision together with use_orig_params=True, which not every version of torch can do. Give model and "
+        "gradients one type, leave use_orig_params (and torch.compile) off, or use a newer torch.",
+        zh="在反向传播中，FSDP 给参数赋了与其类型不同的梯度[[（{one} 与 {two}）]]：混合精度与 use_orig_params=True "
+        "同时使用，并非所有 torch 版本都支持。请让模型与梯度使用同一类型，关闭 use_orig_params（以及 torch.compile），"
+        "或使用更新的 torch。",
+    ),
+    signature(
+        "fsdp-gradient-size",
+        r"assigned grad has data of a different size|attempting to assign a gradient of size '(?P<one>[^']+)' to a "
+        r"tensor of size '(?P<two>[^']+)'",
+        frames=_FSDP,
+        en="In the backward pass FSDP gave a parameter a gradient of another size than its own[[ ({one} and {two})]]: "
+        "seen with use_orig_params=True under torch.compile and under no_sync. Leave one of them off, or use a newer "
+        "torch.",
+        zh="在反向传播中，FSDP 给参数赋了与其大小不同的梯度[[（{one} 与 {two}）]]：见于 use_orig_params=True 与 "
+        "torch.compile 或 no_sync 同时使用。请关闭其中之一，或使用更新的 torch。",
+    ),
+    signature(
+        "gradient-mismatch",
+        r"assigned grad has data (?:of a different (?:type|size)|located on a different device)"
+        r"|attempting to assign a gradient (?:with (?:dtype|device type)|of size|located on device|to a tensor that has)",
+        plain=True,
+        en="A .grad was set that does not have its parameter's type, size or device: convert it first.",
+        zh="所设置的 .grad 与其参数的类型、大小或设备不一致：请先转换。",
     ),
     signature(
         "get-batch-samples-signature",

@@ -35,6 +35,8 @@ class Signature:
     elaborate: Callable[[str], Translated] | None = None
     """Makes the explanation from the whole message, where numbers have to be compared; `explanation` is the least
     that can be said."""
+    plain: bool = False
+    """An ordinary error, which one GPU would show too, unless only some ranks met it."""
     defaults: dict[str, str] = field(default_factory=dict)
     """For named groups that are optional in the pattern."""
 
@@ -68,6 +70,7 @@ def signature(
     raised_only: bool = False,
     matters_anyway: bool = False,
     elaborate: Callable[[str], Translated] | None = None,
+    plain: bool = False,
     **defaults: str,
 ) -> Signature:
     """A `Signature` from plain strings, so that a table reads as one."""
@@ -83,6 +86,7 @@ def signature(
         raised_only=raised_only,
         matters_anyway=matters_anyway,
         elaborate=elaborate,
+        plain=plain,
         defaults=defaults,
     )
 

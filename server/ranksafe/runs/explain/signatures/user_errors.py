@@ -31,6 +31,17 @@ SIGNATURES: tuple[Signature, ...] = (
         + _ZH,
     ),
     signature(
+        "wrong-package",
+        # PyPI's "apex" is a toolkit for pyramid, a web framework.
+        r"\A(?:ImportError|ModuleNotFoundError): [^\n]*'pyramid",
+        frames=r"/apex/",
+        en="The installed 'apex' is not NVIDIA's: it is another package of that name on PyPI, made for the web framework "
+        "pyramid. Uninstall it, and build NVIDIA's apex from its repository or use torch's own (torch.amp, "
+        "DistributedDataParallel)." + _EN,
+        zh="所安装的 'apex' 不是 NVIDIA 的：它是 PyPI 上同名的另一个包，用于 Web 框架 pyramid。请卸载它，然后从 NVIDIA "
+        "的仓库构建 apex，或使用 torch 自带的功能（torch.amp、DistributedDataParallel）。" + _ZH,
+    ),
+    signature(
         "missing-module",
         r"\AImportError: cannot import name '(?P<name>[^']+)'(?: from '(?P<module>[^']+)'(?: \((?P<path>[^)]+)\))?)?",
         en="There is no {name}[[ in {module}]][[ ({path})]]: another version of the package is installed than this "
@@ -42,12 +53,14 @@ SIGNATURES: tuple[Signature, ...] = (
     signature(
         "user-error",
         r"\A(?P<type>NameError|UnboundLocalError): (?P<message>.*)",
-        en="A name is used that was never set ({message})." + _EN,
-        zh="使用了未定义的名称（{message}）。" + _ZH,
+        plain=True,
+        en="A name is used that was never set ({message}).",
+        zh="使用了未定义的名称（{message}）。",
     ),
     signature(
         "user-error",
         r"\A(?:FileNotFoundError|NotADirectoryError|IsADirectoryError|PermissionError): (?P<message>.*)",
+        plain=True,
         en="A file or folder cannot be used ({message}); relative paths start at the working directory.",
         zh="无法使用文件或文件夹（{message}）；相对路径从工作目录算起。",
     ),
@@ -55,8 +68,18 @@ SIGNATURES: tuple[Signature, ...] = (
         "user-error",
         r"\A(?P<type>ZeroDivisionError|RecursionError|NotImplementedError)\b"
         r"(?!.*(?:aten::|c10d|backend|CUDA|ProcessGroup|distributed))",
-        en="{type} in the code itself." + _EN,
-        zh="代码本身的 {type}。" + _ZH,
+        plain=True,
+        en="{type} in the code itself.",
+        zh="代码本身的 {type}。",
+    ),
+    signature(
+        "user-error",
+        r"\A(?:AttributeError|ImportError): module '(?P<module>[\w.]+)' has no attribute '(?P<name>_\w+)'",
+        en="The installed {module} has no {name}. The name is internal to a package, so two packages do not fit "
+        "together, or one is installed only in part: install versions that were released for each other."
+        + _EN,
+        zh="已安装的 {module} 没有 {name}。这是包的内部名称，因此是两个包的版本不匹配，或其中一个安装不完整："
+        "请安装相互配套的版本。" + _ZH,
     ),
     signature(
         "user-error",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.rank_flow.expressions.reduced_entries import forget_looped
@@ -19,6 +20,8 @@ from ranksafe.semantics.rank_flow.values import (
     Many,
     Origin,
     Sameness,
+    Share,
+    Unknown,
     Value,
     evenness,
     length_of,
@@ -115,7 +118,14 @@ class Loops:
 
     def run_while(self, node: ast.While) -> bool:
         """``while``."""
-        return self._loop(node, None, Sameness.UNKNOWN, lambda: None)
+        reached = self._loop(node, None, Sameness.UNKNOWN, lambda: None)
+        filled = _made_to_divide(node.test)
+        if reached and filled is not None and not _has_break(node.body):
+            value = self._interpreter.expressions.value(filled)
+            if isinstance(value, Unknown):
+                value = replace(value, share=Share.EVEN, length=Sameness.UNKNOWN)
+                self._interpreter.assignments.bind(filled, value)
+        return reached
 
     def _loop(
         self,
@@ -188,6 +198,23 @@ class Loops:
         return (
             self._interpreter.statements.block(node.orelse) if not _has_break(node.body) else True
         )
+
+
+def _made_to_divide(test: ast.expr) -> ast.expr | None:
+    """What has a length that divides once the test fails: ``xs`` in ``len(xs) % world_size`` and ``... != 0``."""
+    match test:
+        case ast.Compare(
+            left=ast.BinOp() as remainder,
+            ops=[ast.NotEq() | ast.Gt()],
+            comparators=[ast.Constant(value=0)],
+        ):
+            return _made_to_divide(remainder)
+        case ast.BinOp(
+            left=ast.Call(func=ast.Name(id="len"), args=[ast.Name() | ast.Attribute() as counted]),
+            op=ast.Mod(),
+        ):
+            return counted
+    return None
 
 
 def _sends_only(body: list[ast.stmt], count: int) -> bool:
