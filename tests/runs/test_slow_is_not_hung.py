@@ -72,6 +72,7 @@ def test_tokenisation_under_main_process_first(torch_python: Path) -> None:
     assert [state.rank for state in last] == [0, 1]
 
 
+@pytest.mark.long
 def test_a_child_process_that_works(torch_python: Path) -> None:
     _ends_well(torch_python, "one_rank_is_slow.py", "wait_for_a_compiler", str(SECONDS))
 

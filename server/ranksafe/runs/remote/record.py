@@ -12,6 +12,7 @@ from typing import Any, Final
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.model import RunRequest
+from ranksafe.runs.records.redaction import redacted_command
 
 FILE: Final = "remote.json"
 
@@ -77,7 +78,8 @@ def write_record(run: RemoteRun, directory: Path) -> None:
     path = directory / (FILE + ".new")
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(asdict(run), file)
+        # The script's arguments may hold a token.
+        json.dump({**asdict(run), "command": redacted_command(run.command)}, file)
     path.replace(directory / FILE)
 
 
