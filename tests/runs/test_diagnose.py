@@ -350,18 +350,57 @@ def test_a_run_that_went_on_has_no_failure(text: str) -> None:
     assert diagnose(f"{steps}\n{text}\n{steps}\n") == []
 
 
-def test_a_file_that_only_a_later_rank_misses_is_not_called_ordinary() -> None:
-    def told(rank: int) -> str:
-        lines = [
-            "Traceback (most recent call last):",
-            '  File "/home/user/train.py", line 5, in <module>',
-            "    open(name)",
-            "FileNotFoundError: [Errno 2] No such file or directory: 'vocab.json'",
-        ]
-        return diagnose("\n".join(f"[rank{rank}]: {line}" for line in lines))[0].explanation.en
+def _traceback(rank: int | None, error: str, source: str = "go()", line: int = 5) -> str:
+    mark = "" if rank is None else f"[rank{rank}]: "
+    lines = [
+        "Traceback (most recent call last):",
+        f'  File "/home/user/train.py", line {line}, in <module>',
+        f"    {source}",
+        error,
+    ]
+    return "\n".join(mark + line for line in lines)
 
-    assert "nothing to do with several GPUs" in told(0)
-    assert "nothing to do with several GPUs" not in told(1)
+
+_MISSING = "FileNotFoundError: [Errno 2] No such file or directory: 'vocab.json'"
+_STOPPED = "W1 api.py:1028] Sending process 7 closing signal SIGTERM\n"
+
+
+@pytest.mark.parametrize("error", [_MISSING, "NameError: name 'x' is not defined"])
+def test_an_error_is_independent_of_the_ranks_only_where_every_rank_met_it(error: str) -> None:
+    def told(*ranks: int | None, more: str = "") -> str:
+        text = "\n".join([*(_traceback(rank, error) for rank in ranks), more])
+        return diagnose(text)[0].explanation.en
+
+    claim = "nothing to do with several GPUs"
+    assert claim in told(None)
+    assert claim in told(0, 1)
+    assert claim not in told(0)
+    assert claim not in told(1)
+    lost = "[rank0]: RuntimeError: Connection closed by peer [127.0.0.1]:3"
+    unnumbered = told(None, more=_STOPPED)
+    for alone in (told(1, more=lost), told(0, more=_STOPPED), told(0, 1, 3), unnumbered):
+        assert claim not in alone
+    assert "Only this one of the run's ranks" in told(1, more=lost)
+    assert "Only this one" not in told(0)
+    assert "Only this one" not in unnumbered
+
+
+def test_an_import_that_fails_never_depends_on_the_rank() -> None:
+    text = _traceback(1, "ModuleNotFoundError: No module named 'monai'") + "\n" + _STOPPED
+    assert "nothing to do with several GPUs" in diagnose(text)[0].explanation.en
+
+
+def test_the_attempts_of_one_rank_are_not_several_ranks() -> None:
+    one = _traceback(None, "IndexError: too far", "rows[at]")
+    restart = "[default] Worker group FAILED. 1/3 attempts left; will restart worker group"
+    failed = "E1 api.py:1002] failed (exitcode: 1) local_rank: 0 (pid: {}) of binary: python"
+
+    def told(pid: int, *parts: str) -> str:
+        return diagnose("\n".join([*parts, failed.format(pid)]))[0].explanation.en
+
+    assert "one GPU" in told(9, one, _STOPPED, "", one)
+    assert "one GPU" not in told(9, one, restart, _STOPPED, one)
+    assert "one GPU" not in told(7, one, restart, _STOPPED, one)
 
 
 @pytest.mark.parametrize(
@@ -413,3 +452,109 @@ def test_the_cause_among_ranks_that_write_into_one_stream(
 
 def test_a_run_that_logged_tracebacks_and_finished_has_no_failure() -> None:
     assert diagnose(_read("logged_and_survived.log")) == []
+
+
+@pytest.mark.parametrize("prefix", ["", "[default1]:"])
+@pytest.mark.parametrize("above", ["Exception in thread prefetch:", "Process SpawnProcess-3:"])
+def test_what_ended_a_thread_goes_before_the_wait_for_it(prefix: str, above: str) -> None:
+    thread = [above, *_traceback(None, "KeyError: 'a'", line=18).splitlines()]
+    text = "\n".join(
+        [
+            *(prefix + line for line in thread),
+            *(f"step {number}" for number in range(9)),
+            _traceback(1, "_queue.Empty", line=23),
+            _traceback(0, "RuntimeError: Connection closed by peer [127.0.0.1]:3"),
+        ]
+    )
+    first, *others = diagnose(text)
+    assert (first.kind, first.rank, first.line) == ("exception", 1, 18)
+    assert first.message.startswith("KeyError: 'a' [")
+    assert "in vain (Empty)" in first.explanation.en
+    assert [(other.kind, other.rank) for other in others] == [("peer-lost", 0)]
+
+
+def test_a_thread_of_one_rank_explains_no_other_rank() -> None:
+    threads = [
+        f"Exception in thread t:\n{_traceback(None, error, line=line)}"
+        for error, line in (("KeyError: 'a'", 18), ("OSError: b", 19))
+    ]
+    text = "\n".join([*threads, *(_traceback(rank, "_queue.Empty", line=23) for rank in (0, 1))])
+    assert diagnose(text)[0].line == 23
+
+
+def _exits(*exits: tuple[int, int]) -> str:
+    blocks = [
+        f"  rank      : {rank} (local_rank: {rank})\n  exitcode  : {code} (pid: {100 + rank})"
+        for rank, code in exits
+    ]
+    return "\n".join(["ChildFailedError: ", *blocks])
+
+
+_WATCHDOG = (
+    "[rank3]:[E623 21:21:18.8 ProcessGroupNCCL.cpp:2197] [PG ID 0 PG GUID 0 Rank 3] Process group watchdog thread "
+    "terminated with exception: [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=10, "
+    "OpType=BROADCAST, NumelIn=2, NumelOut=2, Timeout(ms)=600000) ran for 600007 milliseconds before timing out."
+)
+
+
+def test_a_rank_that_the_watchdog_aborted_is_no_cause() -> None:
+    exits = _exits((1, -6), (0, -15), (2, -6), (3, -6))
+    (failure,) = diagnose(f"{_WATCHDOG}\n{exits}")
+    assert (failure.kind, failure.rank) == ("collective-timeout", 0)
+    assert "Rank 0 reported no timeout" in failure.explanation.en
+    assert "Ranks 1, 2 were aborted too" in failure.explanation.en
+    crashed = diagnose(
+        f"{_WATCHDOG}\nfree(): invalid pointer\n{_exits((1, -6), (0, -15), (3, -6))}"
+    )
+    assert (crashed[0].kind, crashed[0].rank) == ("fatal-signal", 1)
+    killed = diagnose(f"{_WATCHDOG}\n{_exits((1, -9), (0, -15), (3, -6))}")
+    assert (killed[0].kind, killed[0].rank) == ("killed", 1)
+
+
+def test_ranks_that_all_crashed_single_out_none() -> None:
+    assert diagnose(_exits((0, -11), (1, -11)))[0].rank is None
+    assert diagnose(_exits((0, -11), (1, -15)))[0].rank == 0
+    assert diagnose(f"{_STOPPED}{_exits((1, -11), (0, -11))}")[0].rank is not None
+
+
+@pytest.mark.parametrize(("missing", "rank"), [("Rank 1", 1), ("Ranks 1", 1), ("Ranks 1, 3", None)])
+def test_a_monitored_barrier_names_who_did_not_come(missing: str, rank: int | None) -> None:
+    error = f"RuntimeError: [Rank 0]: {missing} failed to pass monitoredBarrier in 5000 ms"
+    failure = diagnose(_traceback(0, error))[0]
+    assert (failure.kind, failure.rank, failure.line) == ("collective-timeout", rank, 5)
+    assert f"Rank {missing.split(' ', 1)[1]} did not come" in failure.explanation.en
+
+
+def test_slurm_names_the_task_that_ran_out_of_memory() -> None:
+    lines = [
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=8.0. Some of the step tasks have been OOM Killed.",
+        "srun: error: nid1: task 2: Out Of Memory",
+        "srun: error: nid2: task 3: Terminated",
+    ]
+    (failure,) = diagnose("\n".join(lines))
+    assert (failure.kind, failure.rank) == ("host-out-of-memory", 2)
+    assert "task 2 on node nid1" in failure.explanation.en
+    launched = diagnose("\n".join(["torchrun --nproc_per_node 4 train.py: gloo", *lines]))[0]
+    assert launched.rank is None
+    assert "task 2 on node nid1" in launched.explanation.en
+
+
+def test_a_log_that_begins_in_a_traceback_shows_its_line() -> None:
+    text = (
+        '  File "/home/user/unet.py", line 257, in embed\n    x = x / n\n'
+        "RuntimeError: CUDA error: uncorrectable ECC error encountered\n\n"
+        "[E ProcessGroupNCCL.cpp:916] [Rank 1] NCCL watchdog thread terminated with exception: CUDA error: "
+        "uncorrectable ECC error encountered\n"
+    )
+    (failure,) = diagnose(text)
+    assert (failure.kind, failure.rank, failure.line) == ("gpu-hardware", 1, 257)
+    assert diagnose('  File "/home/user/a.py", line 3, in f\n    g()\nstep: 1\n') == []
+
+
+def test_a_rank_whose_line_was_cut_off_borrows_the_line_of_one_that_said_the_same() -> None:
+    error = "RuntimeError: CUDA error: an illegal memory access was encountered"
+    text = f"[rank3]: {error}\n[rank3]: For debugging\n{_traceback(0, error, line=169)}\n"
+    (failure,) = diagnose(text)
+    assert (failure.kind, failure.rank, failure.line) == ("cuda-illegal-access", None, 169)
+    other = f"[rank3]: {error}\n{_traceback(0, 'ValueError: other', line=169)}\n"
+    assert [each.line for each in diagnose(other)] == [None, 169]

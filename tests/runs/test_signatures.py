@@ -310,6 +310,213 @@ def test_a_known_message_is_explained_with_its_facts(
         assert fact in known[1].zh_cn
 
 
+_PRINTED = (
+    "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running collective: "
+    "CollectiveFingerPrint({}), but Rank 1 is running collective: CollectiveFingerPrint({}).Collectives differ in the "
+    "following aspects: "
+)
+"""As torch 2.13.0 printed it with gloo on two ranks."""
+
+
+def _print(op: str, shape: str, dtype: str = "Float", device: str = "cpu", number: int = 0) -> str:
+    options = f"TensorOptions(dtype=float (default), device={device}, layout=Strided (default))"
+    return (
+        f"SequenceNumber={number}, OpType={op}, TensorShape=[{shape}], TensorDtypes={dtype}, "
+        f"TensorDeviceTypes={options}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "kind", "facts"),
+    [
+        (
+            _print("_ALLGATHER_BASE", "13"),
+            _print("_ALLGATHER_BASE", "12"),
+            "collective-shape-mismatch",
+            ["[13]", "[12]", "pad"],
+        ),
+        (
+            _print("ALLGATHER", "3, 2"),
+            _print("ALLGATHER", "4, 2"),
+            "collective-shape-mismatch",
+            ["[3, 2]", "[4, 2]"],
+        ),
+        (
+            _print("ALLREDUCE", "4", number=7),
+            _print("ALLREDUCE", "3", number=7),
+            "collective-shape-mismatch",
+            ["ALLREDUCE", "[4]", "[3]", "more often"],
+        ),
+        (
+            _print("ALLREDUCE", "4"),
+            _print("ALLREDUCE", "4", dtype="Double"),
+            "collective-dtype-mismatch",
+            ["Float", "Double"],
+        ),
+        (
+            _print("ALLREDUCE", "4"),
+            _print("ALLREDUCE", "4", device="cuda"),
+            "collective-device-mismatch",
+            ["on cpu", "on cuda"],
+        ),
+        (
+            _print("BROADCAST", "4"),
+            _print("ALLREDUCE", "4"),
+            "collective-mismatch",
+            ["rank 0 is in BROADCAST, rank 1 in ALLREDUCE", "branch"],
+        ),
+        (
+            _print("ALLREDUCE", "4"),
+            "SequenceNumber=0OpType=REDUCE",
+            "collective-mismatch",
+            ["rank 0 is in ALLREDUCE, rank 1 in another collective"],
+        ),
+        (
+            "SequenceNumber=0OpType=BARRIER",
+            "SequenceNumber=0OpType=GATHER",
+            "collective-mismatch",
+            ["rank 0 is in BARRIER, rank 1 in another collective"],
+        ),
+    ],
+)
+def test_what_differs_between_two_collectives_is_named(
+    one: str, two: str, kind: str, facts: list[str]
+) -> None:
+    known = match(_PRINTED.format(one, two))
+    assert known is not None
+    assert known[0].kind == kind
+    assert [fact for fact in facts if fact not in known[1].en] == []
+    older = _PRINTED.format(*(re.sub(r"SequenceNumber=\d+,? ?", "", each) for each in (one, two)))
+    found = match(older)
+    assert found is not None
+    assert found[0].kind == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "frame", "kind", "said"),
+    [
+        (
+            "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'",
+            "torch/cuda/__init__.py:set_device",
+            "no-cuda",
+            "CPU-only",
+        ),
+        (
+            "AssertionError: Torch not compiled with CUDA enabled",
+            "torch/cuda/__init__.py:_lazy_init",
+            "no-cuda",
+            "CPU-only",
+        ),
+        (
+            "AttributeError: module 'torch._C' has no attribute '_xpu_setDevice'",
+            "torch/xpu/__init__.py:set_device",
+            "no-accelerator-build",
+            "xpu",
+        ),
+        (
+            "AttributeError: module 'torch._C' has no attribute '_scatter'",
+            "site-packages/x.py:f",
+            "binary-mismatch",
+            "Reinstall",
+        ),
+        (
+            "AttributeError: module 'numpy.core' has no attribute '_multiarray_umath'",
+            "site-packages/x.py:f",
+            "user-error",
+            "internal",
+        ),
+        (
+            "RuntimeError: assigned grad has data of a different type",
+            "/torch/distributed/fsdp/flat_param.py:_use_unsharded_grad_views",
+            "mixed-dtypes-in-fsdp",
+            "use_orig_params",
+        ),
+        (
+            "RuntimeError: attempting to assign a gradient with dtype 'float' to a tensor with grad_dtype 'c10::Half'. x",
+            "/torch/distributed/fsdp/_flat_param.py:x",
+            "mixed-dtypes-in-fsdp",
+            "float and c10::Half",
+        ),
+        (
+            "RuntimeError: assigned grad has data of a different size",
+            "/torch/distributed/fsdp/flat_param.py:x",
+            "fsdp-gradient-size",
+            "no_sync",
+        ),
+        (
+            "RuntimeError: assigned grad has data of a different size",
+            "/home/user/train.py:step",
+            "gradient-mismatch",
+            ".grad",
+        ),
+        (
+            "AttributeError: Can't pickle local object 'Scaled.__init__.<locals>.<lambda>'",
+            "/torch/utils/data/dataloader.py:__init__",
+            "cannot-pickle",
+            "'Scaled.__init__.<locals>.<lambda>' cannot be pickled, and DataLoader",
+        ),
+        (
+            "AttributeError: Can't get local object 'main.<locals>.<lambda>'",
+            "/multiprocessing/reduction.py:dump",
+            "cannot-pickle",
+            "another process",
+        ),
+        (
+            "PicklingError: Can't pickle <function <lambda> at 0x7f>: attribute lookup <lambda> on __main__ failed",
+            "/torch/serialization.py:_save",
+            "cannot-pickle",
+            "saved",
+        ),
+        (
+            "TypeError: cannot pickle '_thread.lock' object",
+            "/torch/distributed/distributed_c10d.py:_object_to_tensor",
+            "cannot-pickle",
+            "'_thread.lock' object",
+        ),
+        (
+            "AttributeError: Can't get attribute 'Rows' on <module '__main__' (built-in)>",
+            "/multiprocessing/spawn.py:_main",
+            "cannot-unpickle",
+            "Rows",
+        ),
+        (
+            "ImportError: cannot import name 'UnencryptedCookieSessionFactoryConfig' from 'pyramid.session'",
+            "site-packages/apex/__init__.py:<module>",
+            "wrong-package",
+            "NVIDIA",
+        ),
+        (
+            "RuntimeError: Rank 1 successfully reached monitoredBarrier, but received errors while waiting for send/recv "
+            "from rank 0. Please check rank 0 logs for faulty rank.",
+            "/torch/distributed/distributed_c10d.py:monitored_barrier",
+            "collective-timeout",
+            "Rank 0's message",
+        ),
+        (
+            "DistStoreError: Timed out waiting on barrier on rank 0, for key prefix: a (world_size=2, "
+            "missing_ranks=[1 (host: n7)], timeout=300)",
+            "/torch/distributed/elastic/utils/store.py:barrier",
+            "collective-timeout",
+            "1 (host: n7)",
+        ),
+        (
+            "ValueError: host not found: Name or service not known",
+            "/torch/distributed/rendezvous.py:_env_rendezvous_handler",
+            "rendezvous-failed",
+            "MASTER_ADDR",
+        ),
+    ],
+)
+def test_a_message_is_explained_by_where_it_was_raised(
+    text: str, frame: str, kind: str, said: str
+) -> None:
+    known = match(text, _frames(frame))
+    assert known is not None
+    assert known[0].kind == kind
+    assert said in known[1].en
+    assert "misspelt" not in known[1].en.replace("misspelt name, and", "")
+
+
 @pytest.mark.parametrize(
     "text",
     [

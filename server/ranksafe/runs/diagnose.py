@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ranksafe.localization import Language
+from ranksafe.runs.common_failure import counts, follows, is_open_ended, ranks_alike
 from ranksafe.runs.explain import words
-from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence, fatal_frames
+from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised, RankEvidence, fatal_frames
 from ranksafe.runs.explain.explain import explain
 from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.printed import Printed, is_exception, printed_failure
-from ranksafe.runs.explain.signatures import match
+from ranksafe.runs.explain.slurm_tasks import failed_task, tasks_are_ranks
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank
 from ranksafe.runs.log_text.progress import is_completion, is_progress
 from ranksafe.runs.log_text.reader import Line, LogReader, SaidBy
+from ranksafe.runs.lost_threads import add_threads, of_threads
 from ranksafe.runs.model import Failure
 
 _LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
@@ -40,13 +42,14 @@ _LAUNCHER_FILE = re.compile(
 _STOPPED_AT_ONCE = frozenset({-4, -7, -8, -9, -11})
 """Signals after which no traceback can be the reason."""
 _CRASHES = frozenset({-4, -6, -7, -8, -11})
-_NUMBERS = re.compile(r"\d+")
-_ALIKE = 90
 _SURVIVED_LINES = 60
 _SURVIVED_TIMES = 2
 _STEPS_AFTER = 3
+_OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
 _UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
 _TAIL_SHOWN = 12
+_TELLING_WORDS = 20
+"""Characters of a message that are enough to know it again."""
 
 
 def diagnose(text: str, language: Language = "en") -> list[Failure]:
@@ -63,10 +66,13 @@ def diagnose(text: str, language: Language = "en") -> list[Failure]:
 def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
     """The same for a log that was read piece by piece."""
     evidence = evidence_of(said)
+    evidence.alike = ranks_alike(evidence, said)
+    evidence.open_ended = is_open_ended(evidence, said)
     failures, _ = explain(evidence, UserCode((), anywhere=True), language)
-    if failures and _is_everyones(evidence, said):
+    if failures and evidence.alike:
         failures = [replace(failures[0], rank=None)]
-    return [_finished(failure, said) for failure in failures]
+    failures = [_finished(failure, said) for failure in failures]
+    return [_with_task(failure, evidence.launcher) for failure in failures]
 
 
 def evidence_of(said: SaidBy) -> Evidence:
@@ -82,6 +88,7 @@ def evidence_of(said: SaidBy) -> Evidence:
         for rank in ranks.values()
     ):
         _add_loose(ranks, said, report, ended)
+    add_threads(ranks, said)
     caused = any(rank.raised and not _only_follows(rank) for rank in ranks.values())
     for number, code in report.exits.items():
         # Where one rank's error is in the log, bare exit codes of others say nothing.
@@ -119,7 +126,7 @@ def _rank(
     lines = said.ranks[number]
     rank = RankEvidence(number, errors=text)
     printed = printed_failure(lines, lambda at: not ended and _went_on(at, said))
-    found = locate_tracebacks(lines)
+    found = every = locate_tracebacks(lines)
     if not ended and number not in said.uncaught:
         found = _final(found, said, ended)
     chosen = _last_traceback(found)
@@ -130,23 +137,20 @@ def _rank(
     if "Fatal Python error: " in text:
         rank.fatal = fatal_frames(text)
     if printed is not None and (
-        chosen is None or (_follows(chosen.raised) and not printed.secondary)
+        chosen is None or (follows(chosen.raised) and not printed.secondary)
     ):
         rank.raised, rank.raised_at = _with_stack(printed, text), float(printed.at)
+    rank.thread_errors = of_threads(every, rank)
     return rank
 
 
 def _last_traceback(found: Iterable[Located]) -> Located | None:
     """The last traceback counts: earlier ones were survived. So does the one before, if the last only follows it."""
-    own = [each for each in found if _counts(each)]
+    own = [each for each in found if counts(each)]
     if not own:
         return None
-    causes = [each for each in own[-3:] if not _follows(each.raised)]
+    causes = [each for each in own[-3:] if not follows(each.raised)]
     return causes[-1] if causes else own[-1]
-
-
-def _counts(each: Located) -> bool:
-    return not each.ignored and each.raised.type not in _LAUNCHER_WORDS
 
 
 def _add_loose(
@@ -162,15 +166,27 @@ def _add_loose(
     found.sort(key=lambda each: each.first)
     if not found:
         return
-    chosen = next((each for each in found if not _follows(each.raised)), found[0])
+    chosen = next((each for each in found if not follows(each.raised)), found[0])
     number = spawned_rank(chosen.raised)
     if _is_launchers(chosen.raised):
         number = _NO_RANK
+    number = _by_message(chosen.raised, ranks) if number is None else number
     number = report.first or 0 if number is None else number
     rank = ranks.setdefault(number, RankEvidence(number))
-    if rank.raised is not None and _follows(chosen.raised):
+    if rank.raised is not None and follows(chosen.raised):
         return
-    rank.raised, rank.raised_at = chosen.raised, _LOOSE
+    rank.raised, rank.raised_at = chosen.raised, LOOSE
+
+
+def _by_message(raised: Raised, ranks: Mapping[int, RankEvidence]) -> int | None:
+    """The only rank whose printed message quotes the exception's."""
+    said = raised.message.strip().split("\n", 1)[0]
+    quoting = [
+        number
+        for number, rank in ranks.items()
+        if rank.raised and not rank.raised.type and said in rank.raised.message
+    ]
+    return quoting[0] if len(said) >= _TELLING_WORDS and len(quoting) == 1 else None
 
 
 def _final(found: Iterable[Located], said: SaidBy, ended: bool) -> list[Located]:
@@ -181,7 +197,7 @@ def _final(found: Iterable[Located], said: SaidBy, ended: bool) -> list[Located]
         if final and each.first - final[-1].last > _SURVIVED_LINES and not ended:
             final.clear()
         final.append(each)
-    own = [each for each in final if _counts(each)]
+    own = [each for each in final if counts(each)]
     if not own or ended or len(own) < len(final):
         return own
     last = own[-1]
@@ -231,36 +247,13 @@ def _went_on(at: int, said: SaidBy) -> bool:
     )
 
 
-def _is_everyones(evidence: Evidence, said: SaidBy) -> bool:
-    """Whether several ranks failed, all in the same way: then no rank is to be singled out."""
-    ranks = evidence.ranks.values()
-    raised = {
-        rank.raised_at: rank.raised for rank in ranks if rank.raised and rank.raised_at != _LOOSE
-    }
-    for lines in said.others:
-        found = locate_tracebacks(lines)
-        raised.update((float(each.first), each.raised) for each in found if _counts(each))
-    if not any(each.type for each in raised.values()):
-        exits = read_launcher(evidence.launcher).exits.values()
-        return len(exits) > 1 and len(set(exits)) == 1 and min(exits) > 0
-    if len(raised) < 2 or any(each.group or _follows(each) for each in raised.values()):
-        return False
-    return len({_NUMBERS.sub("#", each.text.strip()[:_ALIKE]) for each in raised.values()}) == 1
-
-
 def _only_follows(rank: RankEvidence) -> bool:
-    return rank.raised is not None and _follows(rank.raised)
+    return rank.raised is not None and follows(rank.raised)
 
 
 def _is_launchers(raised: Raised) -> bool:
     """Whether the launcher itself failed, before any rank existed."""
     return any(_LAUNCHER_FILE.search(frame.filename) for frame in raised.frames)
-
-
-def _follows(raised: Raised) -> bool:
-    """Whether the exception only tells of another rank's end."""
-    known = match(raised.text, raised.frames)
-    return known is not None and known[0].secondary
 
 
 def _joined(lines: Iterable[Line]) -> str:
@@ -278,6 +271,17 @@ def _finished(failure: Failure, said: SaidBy) -> Failure:
     return failure
 
 
+def _with_task(failure: Failure, launcher: str) -> Failure:
+    """The task that Slurm names, where no rank is known."""
+    failed = failed_task(launcher) if failure.rank is None and failure.root_cause else None
+    if failed is None or failure.kind not in _OF_A_TASK:
+        return failure
+    task, node = failed
+    said = words.SLURM_TASK.filled(task=task, node=node)
+    rank = task if tasks_are_ranks(launcher) else None
+    return replace(failure, rank=rank, explanation=words.both(failure.explanation, said))
+
+
 def _end_of(said: SaidBy) -> tuple[str, ...]:
     """The raw last lines, without the launcher's report on them if there are others."""
     lines = [text.rstrip() for _, text in said.tail]
@@ -285,7 +289,5 @@ def _end_of(said: SaidBy) -> tuple[str, ...]:
     return tuple((lines[:report] or lines)[-_TAIL_SHOWN:])
 
 
-_LOOSE = -1.0
-"""Stands for the time of a traceback that names no rank: before all others."""
 _NO_RANK = -1_000_000
 """Of a message that names no rank."""

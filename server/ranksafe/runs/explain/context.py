@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +12,17 @@ from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.launcher_report import LauncherReport
 from ranksafe.runs.explain.locate import innermost_user_frame
 from ranksafe.runs.explain.signatures import gpu_memory, match
-from ranksafe.runs.explain.timeouts import compare_timeouts, missing_rank
+from ranksafe.runs.explain.timeouts import compare_timeouts, missing_rank, named_missing
 from ranksafe.runs.explain.words import both
 from ranksafe.runs.model import Failure
 
 _KERNEL_CHECK = re.compile(r"^.*\.cu:\d+: .*Assertion `.+` failed", re.MULTILINE)
+_ABORTED = re.compile(
+    r"^(?P<heap>(?:free|malloc|realloc)\(\): [^\n]+|corrupted (?:size|double)[^\n]+|double free or corruption[^\n]*"
+    r"|malloc_consolidate\(\): [^\n]+|munmap_chunk\(\): [^\n]+)$|: (?P<check>Assertion `[^`\n]*' failed)\.$",
+    re.MULTILINE,
+)
+"""glibc's words (malloc.c, assert.c)."""
 _OUT_OF_MEMORY = re.compile(
     r"^.*(?:oom[-_]kill event|: Out Of Memory|Memory cgroup out of memory|Out of memory: Kill|OOMKilled"
     r"|node running low on memory|due to memory pressure \(OOM\)).*$",
@@ -26,26 +33,32 @@ _OUT_OF_MEMORY = re.compile(
 def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
     """The failure with what only the whole run can tell."""
     if failure.kind == "collective-timeout":
-        return _compared(failure, evidence)
+        return _compared(failure, evidence, report)
     if failure.kind == gpu_memory.KIND:
         return _with_own_processes(failure, evidence, report)
     if failure.kind in ("killed", "worker-killed", "worker-died"):
         return _with_proof(failure, evidence)
-    if failure.message.startswith("FileNotFoundError: ") and failure.rank in (None, 0):
-        # A file that only another rank misses may be one that rank 0 had yet to write.
-        return replace(failure, explanation=both(failure.explanation, _ONE_GPU_TOO))
+    if failure.kind == "fatal-signal":
+        return _with_last_words(failure, evidence, report)
     if failure.kind == "cuda-assert":
         return _with_kernel_check(failure, evidence)
     return failure
 
 
-def _compared(failure: Failure, evidence: Evidence) -> Failure:
-    """A timeout next to those of other ranks. Without a line of its own it is told of the rank that was missing."""
+def _compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
+    """A timeout next to those of other ranks, told of the rank that was missing where the others tell which.
+
+    That rank's own line is not known: the one shown is where another waited for it.
+    """
+    named = named_missing(failure.message)
+    if named:
+        return replace(failure, rank=named[0] if len(named) == 1 else None)
     said, ranks = _everything(evidence), _ranks(evidence)
-    together = compare_timeouts(said, ranks) or _at_different_lines(failure, evidence)
+    aborted = {rank for rank, status in report.exits.items() if status == -signal.SIGABRT}
+    together = compare_timeouts(said, ranks, aborted) or _at_different_lines(failure, evidence)
     if together is None:
         return failure
-    missing = None if failure.frames else missing_rank(said, ranks)
+    missing = None if failure.frames else missing_rank(said, ranks, aborted)
     rank = failure.rank if missing is None else missing
     return replace(failure, rank=rank, explanation=together)
 
@@ -89,6 +102,16 @@ def _with_proof(failure: Failure, evidence: Evidence) -> Failure:
     return failure
 
 
+def _with_last_words(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
+    """What glibc or an assertion in C said before the only rank that was aborted ended."""
+    aborted = [rank for rank, status in report.exits.items() if status == -signal.SIGABRT]
+    found = _ABORTED.search(_everything(evidence))
+    if found is None or len(aborted) != 1 or failure.rank != aborted[0]:
+        return failure
+    said = _HEAP if found["heap"] else _C_ASSERTION
+    return replace(failure, explanation=said.filled(words=found["heap"] or found["check"]))
+
+
 def _with_kernel_check(failure: Failure, evidence: Evidence) -> Failure:
     """Which check failed, and how often it was printed."""
     said = _everything(evidence)
@@ -103,11 +126,20 @@ def _with_kernel_check(failure: Failure, evidence: Evidence) -> Failure:
     return replace(failure, explanation=explanation)
 
 
+_HEAP = Translated(
+    en='Compiled code ended the rank: "{words}". It had damaged the memory it had got before, so the place where it '
+    "was noticed tells little: suspect extensions built for another version of torch, and two copies of one library.",
+    zh_cn="编译代码终止了该 rank：“{words}”。它在此之前已经破坏了所申请的内存，因此发现问题的位置意义不大："
+    "请检查为其他版本 torch 构建的扩展，以及同一个库的两个副本。",
+)
+_C_ASSERTION = Translated(
+    en='A check in compiled code failed and ended the rank: "{words}".',
+    zh_cn="编译代码中的检查失败并终止了该 rank：“{words}”。",
+)
 _ELSEWHERE = Translated(
     en="The ranks timed out at different lines ({places}): they were in different collectives.",
     zh_cn="各 rank 在不同的行超时（{places}）：它们处于不同的集合通信。",
 )
-_ONE_GPU_TOO = Translated(en="This has nothing to do with several GPUs.", zh_cn="这与多 GPU 无关。")
 _PRINTED_OFTEN = Translated(
     en="The same check was printed {count} times; it is one failure.",
     zh_cn="同一检查打印了 {count} 次，是同一个故障。",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from ranksafe.localization import Translated
@@ -12,6 +13,13 @@ from ranksafe.runs.explain.launcher_report import LauncherReport
 from ranksafe.runs.explain.lost_workers import lost_worker
 from ranksafe.runs.explain.signatures import Signature, match
 from ranksafe.runs.model import Frame
+
+_WATCHDOG = frozenset({"collective-timeout", "watchdog-stuck"})
+_OWN_ABORT = re.compile(
+    r"^(?:free|malloc|realloc)\(\): |^corrupted |double free or corruption|: Assertion `[^`]*' failed\.$",
+    re.MULTILINE,
+)
+"""glibc's last words before it aborts a process."""
 
 
 class Ending(str, Enum):
@@ -43,7 +51,19 @@ class Death:
 
 def deaths_of(evidence: Evidence, report: LauncherReport) -> list[Death]:
     """Every rank's ending, in the order of ranks."""
-    return [_death(rank, evidence, report) for _, rank in sorted(evidence.ranks.items())]
+    deaths = [_death(rank, evidence, report) for _, rank in sorted(evidence.ranks.items())]
+    if not any(death.known and death.known[0].kind in _WATCHDOG for death in deaths):
+        return deaths
+    if _OWN_ABORT.search(evidence.launcher):
+        return deaths
+    return [_as_aborted(death) for death in deaths]
+
+
+def _as_aborted(death: Death) -> Death:
+    """NCCL's watchdog ends a rank by SIGABRT after a timeout, so that signal is no cause where others tell of one."""
+    by_watchdog = death.ending is Ending.SILENT and death.exit == -signal.SIGABRT
+    by_watchdog = by_watchdog and not _OWN_ABORT.search(death.rank.errors)
+    return replace(death, ending=Ending.STOPPED) if by_watchdog else death
 
 
 def _death(rank: RankEvidence, evidence: Evidence, report: LauncherReport) -> Death:

@@ -12,6 +12,8 @@ from ranksafe.localization import Translated
 from ranksafe.runs.model import Frame
 
 _TAIL_BYTES = 200_000
+LOOSE = -1.0
+"""Stands for the time of a traceback that names no rank: before all others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,10 @@ class Evidence:
     """As the process's; "timed-out" where it was ended for taking too long, "hung" where its ranks hung."""
     returncode: int | None = None
     expected_ranks: int | None = None
+    open_ended: bool = False
+    """Whether there may have been more ranks than are known."""
+    alike: int = 0
+    """How many ranks, numbered or not, raised what the others raised; 0: not counted."""
     repeats: dict[str, int] = field(default_factory=dict)
     """How often a message was printed that came over and over, by its text with ``#`` for numbers."""
 

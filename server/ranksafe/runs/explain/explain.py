@@ -15,11 +15,11 @@ from ranksafe.runs.explain import words
 from ranksafe.runs.explain.context import in_context
 from ranksafe.runs.explain.deaths import Death, Ending, deaths_of
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
+from ranksafe.runs.explain.extent import said_alike, with_extent
 from ranksafe.runs.explain.failures import failure_of, launcher_failure, marked_evidence
 from ranksafe.runs.explain.hangs import hang_failures
 from ranksafe.runs.explain.launcher_report import read_launcher
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.ordinary import may_be_about_ranks
 from ranksafe.runs.model import Failure, RankReport
 
 _CAUSES = (Ending.RAISED, Ending.SILENT)
@@ -49,7 +49,8 @@ def explain(
         failure = launcher_failure(evidence, user_code, language)
         return ([failure] if failure else []), reports
     first = in_context(failure_of(root, deaths, language), evidence, report)
-    failures = [_on_every_rank(first, deaths, language)]
+    first = _with_place(first, root, deaths, language)
+    failures = [with_extent(first, root, deaths, evidence, report)]
     for death in ordered:
         if death is not root and death.ending in (*_CAUSES, Ending.PEER_LOST):
             other = replace(failure_of(death, deaths, language), root_cause=False)
@@ -58,17 +59,21 @@ def explain(
     return failures, reports
 
 
-def _on_every_rank(failure: Failure, deaths: Sequence[Death], language: Language) -> Failure:
-    """An unknown exception that every rank met at the same line is hardly about several GPUs."""
-    if failure.kind != "exception" or len(deaths) < 2:
+def _with_place(
+    failure: Failure, root: Death, deaths: Sequence[Death], language: Language
+) -> Failure:
+    """Without a line of its own, the line of another rank that raised the same."""
+    if failure.frames or root.raised is None or root.ending is not Ending.RAISED:
         return failure
-    if may_be_about_ranks(failure.message, failure.frames):
-        return failure
-    alike = all(
-        death.ending is Ending.RAISED and _same(failure_of(death, deaths, language), failure)
-        for death in deaths
-    )
-    return replace(failure, explanation=words.EVERY_RANK) if alike else failure
+    for death in deaths:
+        if (
+            death.raised is not None
+            and death.raised.frames
+            and said_alike(death.raised, root.raised)
+        ):
+            other = failure_of(death, deaths, language)
+            return replace(other, rank=failure.rank, message=failure.message)
+    return failure
 
 
 def _all_well(deaths: Sequence[Death], evidence: Evidence) -> bool:

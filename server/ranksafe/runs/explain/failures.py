@@ -10,7 +10,7 @@ from ranksafe.runs.explain import limits, words
 from ranksafe.runs.explain.deaths import Death, Ending, innermost, known_failure, signal_name
 from ranksafe.runs.explain.evidence import Evidence, Raised
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.ordinary import ordinary
+from ranksafe.runs.explain.ordinary import is_ordinary
 from ranksafe.runs.explain.printed import printed_failure
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.traceback_text import parse_tracebacks
@@ -20,6 +20,8 @@ from ranksafe.runs.model import Failure, Frame
 _MESSAGE_LIMIT = 2000
 _STARVED = frozenset({"Empty", "Full", "TimeoutError", "BrokenBarrierError"})
 """What a thread meets that waits for one which is gone."""
+_NO_PIN_THREAD = "Pin memory thread exited unexpectedly"
+"""torch 2.13.0, torch/utils/data/dataloader.py."""
 _LAUNCHER_ERRORS = ("ChildFailedError", "CalledProcessError")
 
 
@@ -28,8 +30,8 @@ def marked_evidence(evidence: Evidence, user_code: UserCode) -> Evidence:
     for rank in evidence.ranks.values():
         if rank.raised is None and rank.thread_errors and not rank.ended:
             rank.raised = rank.thread_errors[-1]
-        if rank.raised is not None and rank.raised.type in _STARVED:
-            rank.raised = _starved_by(rank.thread_errors, user_code) or rank.raised
+        if rank.raised is not None and is_starved(rank.raised):
+            rank.raised = _starved_by(rank.raised, rank.thread_errors, user_code)
         if rank.raised is None:
             rank.raised = _printed(rank.errors)
         if rank.raised is not None:
@@ -40,10 +42,16 @@ def marked_evidence(evidence: Evidence, user_code: UserCode) -> Evidence:
     return evidence
 
 
-def _starved_by(thread_errors: Sequence[Raised], user_code: UserCode) -> Raised | None:
+def is_starved(raised: Raised) -> bool:
+    """Whether a thread raised it that waited in vain for another one."""
+    return raised.type in _STARVED or raised.message.startswith(_NO_PIN_THREAD)
+
+
+def _starved_by(waited: Raised, thread_errors: Sequence[Raised], user_code: UserCode) -> Raised:
     """The first exception that ended a thread of the user's code: what the main thread then waited for in vain."""
     marked = (_marked(unfold(error), user_code) for error in thread_errors)
-    return next((error for error in marked if innermost(error.frames) is not None), None)
+    found = next((error for error in marked if innermost(error.frames) is not None), None)
+    return waited if found is None else replace(found, context=waited)
 
 
 def _printed(errors: str) -> Raised | None:
@@ -92,7 +100,15 @@ def raised_failure(raised: Raised, rank: int | None, language: Language) -> Fail
     origin = blamed(raised)
     known = known_failure(raised)
     kind = known[0].kind if known else "exception"
-    explanation = known[1] if known else ordinary(origin) or words.UNKNOWN
+    if known is not None:
+        explanation = known[1]
+    elif is_ordinary(origin):
+        explanation = words.RAISED_HERE.filled(type=origin.type)
+    else:
+        explanation = words.UNKNOWN
+    if raised.where and raised.context is not None and is_starved(raised.context):
+        told = words.STARVED.filled(where=raised.where, type=raised.context.type)
+        explanation = told if explanation is words.UNKNOWN else words.both(explanation, told)
     return _located(
         Failure(
             kind=kind,

@@ -1,12 +1,10 @@
-"""Errors of plain Python code: not known by their text, and yet sure to have nothing to do with several GPUs."""
+"""Errors of plain Python code: not known by their text, and yet not about several GPUs by what they say."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from ranksafe.localization import Translated
-from ranksafe.runs.explain import words
 from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.explain.locate import innermost_user_frame
 from ranksafe.runs.model import Frame
@@ -38,26 +36,24 @@ def may_be_about_ranks(message: str, frames: Sequence[Frame]) -> bool:
     return _SEVERAL.search(message) is not None or _PARALLEL_CODE.search(called) is not None
 
 
-def ordinary(raised: Raised) -> Translated | None:
-    """What to say of an exception that the user's own line raised itself; None where several ranks may matter.
+def is_ordinary(raised: Raised) -> bool:
+    """Whether the user's own line raised the exception itself, and nothing in it is about several ranks.
 
     Only types of Python's own count, only where no library raised it (a key that the line itself looks up may be
     missing in a library's table), and only where neither the message nor the line has a word that could be about
-    ranks, devices or batches.
+    ranks, devices or batches. That one GPU would show it too follows only where every rank met it.
     """
     if raised.type not in _TYPES or not raised.frames:
-        return None
+        return False
     own = innermost_user_frame(raised.frames)
     if (
         own is None
         or _SEVERAL.search(f"{raised.message}\n{own.source}")
         or "ensor" in raised.message
     ):
-        return None
+        return False
     looked_up = raised.type == "KeyError" and raised.message.strip("'\"") in own.source
-    if raised.frames[-1] is not own and not looked_up:
-        return None
-    return words.ORDINARY.filled(type=raised.type)
+    return raised.frames[-1] is own or looked_up
 
 
 _PARALLEL_CODE = re.compile(

@@ -19,6 +19,7 @@ _COMPLETED = re.compile(
     r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\].*?last enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), "
     r"last completed (?:NCCL )?work: (?P<completed>-?\d+)"
 )
+_NAMED = re.compile(r"Ranks? (?P<missing>\d+(?:, ?\d+)*) failed to pass monitoredBarrier")
 _SHARDED = frozenset({"_REDUCE_SCATTER_BASE", "_ALLGATHER_BASE", "REDUCE_SCATTER", "ALLGATHER"})
 
 
@@ -47,39 +48,54 @@ def _shards(found: re.Match[str]) -> Translated:
     return _SHARDED_TRAINING.filled(ranks=round(max(sent, got) / min(sent, got)))
 
 
-def compare_timeouts(text: str, ranks: Iterable[int] = ()) -> Translated | None:
+def compare_timeouts(
+    text: str, ranks: Iterable[int] = (), aborted: Iterable[int] = ()
+) -> Translated | None:
     """What the ranks' NCCL watchdogs tell together; None with fewer than two ranks.
 
-    ``ranks``: all that are known to exist, so that one that said nothing is missed.
+    ``ranks``: all that are known to exist, so that one that said nothing is missed. ``aborted``: those that ended by
+    SIGABRT, as the watchdog ends a rank.
     """
     waits = _waits(text)
-    if len(waits) < 2:
+    more = sorted(set(aborted) - waits.keys()) if waits else []
+    if len(waits) + len(more) < 2:
         return _by_completed(text)
     listed = ", ".join(
         f"rank {rank}: {op} #{number}" for rank, (number, op) in sorted(waits.items())
     )
     if len(set(waits.values())) == 1:
-        silent = sorted(set(ranks) - waits.keys())
+        silent = sorted(set(ranks) - waits.keys() - set(more))
+        said = _SAME.filled(ranks=listed)
         if silent:
-            return _SAME_BUT.filled(ranks=listed, silent=", ".join(map(str, silent)))
-        return _SAME.filled(ranks=listed)
+            said = _SAME_BUT.filled(ranks=listed, silent=", ".join(map(str, silent)))
+        if more:
+            also = _ABORTED_TOO.filled(aborted=", ".join(map(str, more)))
+            said = Translated(f"{said.en} {also.en}", said.zh_cn + also.zh_cn)
+        return said
     if len({number for number, _ in waits.values()}) == 1:
         return _DIFFERENT_OPERATION.filled(ranks=listed)
     behind = _behind(waits)
     return _BEHIND.filled(ranks=listed, behind=behind)
 
 
-def missing_rank(text: str, ranks: Iterable[int]) -> int | None:
+def missing_rank(text: str, ranks: Iterable[int], aborted: Iterable[int] = ()) -> int | None:
     """The one rank that the others waited for, if the watchdogs tell; None where it is none or several."""
     waits = _waits(text)
-    if len(waits) < 2:
+    more = set(aborted) - waits.keys()
+    if not waits or len(waits) + len(more) < 2:
         return None
-    silent = set(ranks) - waits.keys()
+    silent = set(ranks) - waits.keys() - more
     if len(set(waits.values())) == 1:
         return silent.pop() if len(silent) == 1 else None
     numbers = [number for number, _ in waits.values()]
     behind = _behind(waits)
     return behind if numbers.count(waits[behind][0]) == 1 and not silent else None
+
+
+def named_missing(text: str) -> list[int]:
+    """The ranks that a monitored barrier says did not come."""
+    found = _NAMED.search(text)
+    return [int(number) for number in found["missing"].split(",")] if found else []
 
 
 def _waits(text: str) -> dict[int, tuple[int, str]]:
@@ -134,6 +150,10 @@ _SAME_BUT = Translated(
     "collective, so look at what it did instead.",
     zh_cn="这些 rank 在等待同一个集合通信（{ranks}）。rank {silent} 没有报告超时：它没有到达该集合通信，"
     "请查看它在做什么。",
+)
+_ABORTED_TOO = Translated(
+    en="Ranks {aborted} were aborted too (SIGABRT), as the watchdog does after a timeout; what they said is not here.",
+    zh_cn="rank {aborted} 也被终止（SIGABRT），watchdog 在超时后会这样做；其输出不在此处。",
 )
 _DIFFERENT_OPERATION = Translated(
     en="The ranks took different branches: at the same number they ran different collectives ({ranks}).",

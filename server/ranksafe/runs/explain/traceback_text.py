@@ -31,6 +31,9 @@ _NOT_A_MESSAGE = re.compile(
 _LONGEST_MESSAGE = 60
 _LONGEST_QUOTE = 500
 _FOREIGN_LINES = 2
+_CUT_WITHIN = 4
+"""Lines at the beginning of a text in which a traceback without its header may go on."""
+_ERROR = re.compile(r"(?:Error|Exception)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,7 @@ class _Parser:
         self.numbers = [number for number, _ in kept]
         self.lines = [_MARGIN.sub("", line) for _, line in kept]
         self.position = 0
+        self.headed = False
 
     def parse(self) -> list[Located]:
         found: list[Located] = []
@@ -75,12 +79,16 @@ class _Parser:
                 relation = _CONNECTORS[stripped]
             elif _MEMBER.match(line):
                 member = True
-            elif _HEADER.search(line) or self._is_bare_syntax_error(line):
+            elif _HEADER.search(line) or self._is_bare_syntax_error(line) or self._is_cut(line):
+                cut = not _HEADER.search(line) and self._is_cut(line)
                 if not _HEADER.search(line):
                     self.position -= 1
-                first = self.position
+                first = max(self.position, 1)
+                self.headed = True
                 announced = self._announcement(first - 1)
                 raised = self._traceback()
+                if raised is not None and cut and not _ERROR.search(raised.type):
+                    raised = None
                 if raised is not None:
                     if thread := _IN_THREAD.match(announced):
                         raised = replace(raised, where=thread["name"])
@@ -108,6 +116,10 @@ class _Parser:
             return False
         following = self.lines[self.position : self.position + 3]
         return any(re.match(r"(?:Syntax|Indentation|Tab)Error: ", each) for each in following)
+
+    def _is_cut(self, line: str) -> bool:
+        """Whether the text begins in the middle of a traceback, as the end of a longer log does."""
+        return not self.headed and self.position <= _CUT_WITHIN and _FRAME.match(line) is not None
 
     def _traceback(self) -> Raised | None:
         frames: list[Frame] = []
@@ -206,7 +218,7 @@ def _without_echoes(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str
         previous = line
 
 
-_IN_THREAD = re.compile(r"^Exception in thread (?P<name>.+?):?$")
+_IN_THREAD = re.compile(r"^(?:Exception in thread |(?=Process \S+-\d+:$))(?P<name>.+?):?$")
 _ONE_LINE = frozenset(
     {
         *(

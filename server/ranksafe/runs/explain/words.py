@@ -9,10 +9,23 @@ UNKNOWN = Translated(
     en="This failure is not one ranksafe knows; the message and the call chain are the rank's own.",
     zh_cn="ranksafe 不认识此故障；消息和调用链均为该 rank 的原始内容。",
 )
+RAISED_HERE = Translated(
+    en="Your own code raised this {type} here.", zh_cn="你自己的代码在此处抛出了该 {type}。"
+)
 ORDINARY = Translated(
     en="Your own code raised this here. It is an ordinary {type}: neither the message nor the line has anything to do "
     "with several GPUs, and one GPU would show it too.",
     zh_cn="你自己的代码在此处抛出了该错误。这是普通的 {type}：消息和该行都与多 GPU 无关，单 GPU 也会出现。",
+)
+ONE_GPU_TOO = Translated(en="This has nothing to do with several GPUs.", zh_cn="这与多 GPU 无关。")
+ONLY_ONE_RANK = Translated(
+    en="Only this one of the run's ranks reported it before the run ended, so it may depend on the rank: its share of "
+    "the data, or what only it does.",
+    zh_cn="运行结束前只有该 rank 报告了它，因此它可能与 rank 有关：该 rank 分到的数据，或只有它执行的操作。",
+)
+STARVED = Translated(
+    en='This exception ended "{where}", a thread or process of the rank, which then waited for it in vain ({type}).',
+    zh_cn="该异常终止了该 rank 的线程或进程“{where}”，随后该 rank 一直徒劳地等待它（{type}）。",
 )
 EVERY_RANK = Translated(
     en="Every rank failed here in the same way, so this is most likely an ordinary error that one GPU would show too.",
@@ -52,6 +65,10 @@ NOT_IN_LOG = Translated(
     "(torchrun keeps it with --log-dir and --redirects 3).",
     zh_cn="启动器表示该 rank 失败，但此日志没有说明原因：请查看该 rank 自己的标准错误（torchrun 可用 --log-dir 和 "
     "--redirects 3 保存）。",
+)
+SLURM_TASK = Translated(
+    en="Slurm names task {task} on node {node}.",
+    zh_cn="Slurm 指出的是节点 {node} 上的任务 {task}。",
 )
 APPROXIMATE = Translated(
     en="The line is where it was last seen, at most a second earlier.",

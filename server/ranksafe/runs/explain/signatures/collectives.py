@@ -52,7 +52,8 @@ SIGNATURES: tuple[Signature, ...] = (
     signature(
         "collective-timeout",
         # torch 1.8 to 2.13, ProcessGroupGloo.cpp; rank 0 waits for the others, one by one or for all of them.
-        r"\[Rank (?P<waited>\d+)\]: Ranks? (?P<missing>\d+(?:, ?\d+)*) failed to pass monitoredBarrier in (?P<limit>\d+) ms",
+        r"\[Rank (?P<waited>\d+)\]: Ranks? (?P<missing>\d+(?:, ?\d+)*) failed to pass monitoredBarrier in "
+        r"(?P<limit>\d+) ms",
         secondary=True,
         en="Rank {missing} did not come to monitored_barrier within {limit} ms: look at what it did instead. Rank "
         "{waited}, which reports it, only waited; the line, if there is one, is where.",
@@ -69,7 +70,8 @@ SIGNATURES: tuple[Signature, ...] = (
     signature(
         "collective-timeout",
         # torch 2.13.0, torch/distributed/elastic/utils/store.py.
-        r"Timed out waiting on barrier on rank (?P<rank>\d+), for key prefix: [^\n]*?missing_ranks=\[(?P<missing>[^<\]]+)\]",
+        r"Timed out waiting on barrier on rank (?P<rank>\d+), for key prefix: [^\n]*?"
+        r"missing_ranks=\[(?P<missing>[^<\]]+)\]",
         secondary=True,
         en="The launchers waited for each other until the timeout, and {missing} did not come: look at what happened "
         "there.",

@@ -42,8 +42,7 @@ SIGNATURES: tuple[Signature, ...] = (
         plain=True,
         en="The Hugging Face Hub refuses the token[[ for {url}]][[ for {address}]]: it is missing, wrong or expired. "
         "Log in again on this "
-        "machine (`hf auth login`) or set HF_TOKEN; a stale HF_TOKEN goes before the saved login."
-       ,
+        "machine (`hf auth login`) or set HF_TOKEN; a stale HF_TOKEN goes before the saved login.",
         zh="Hugging Face Hub 拒绝了令牌[[（{url}）]][[（{address}）]]：缺失、错误或已过期。请在本机重新登录（`hf auth "
         "login`）或设置 HF_TOKEN；"
         "过期的 HF_TOKEN 会优先于已保存的登录。",
@@ -59,8 +58,7 @@ SIGNATURES: tuple[Signature, ...] = (
         en="The cloud storage refuses the credentials[[ ({aws})]], or there are none. Log in again on this machine, "
         "and make sure that the "
         "login outlives the run.",
-        zh="云存储拒绝了凭据[[（{aws}）]]，或没有凭据。请在本机重新登录，并确保登录的有效期长于运行时间。"
-       ,
+        zh="云存储拒绝了凭据[[（{aws}）]]，或没有凭据。请在本机重新登录，并确保登录的有效期长于运行时间。",
     ),
     signature(
         "missing-credentials",

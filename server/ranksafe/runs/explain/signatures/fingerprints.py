@@ -39,11 +39,12 @@ SIGNATURES: tuple[Signature, ...] = (
         + _TWO
         + _PRINT
         + rf"(?P=op), TensorShape=(?!(?P=size), TensorDtypes)(?P<other>{_SIZE}), TensorDtypes=",
-        en="The sizes differ: in {op}, rank {one} has a tensor of {size} and rank {two} one of {other}. Look for a size "
-        "that follows from a rank's own data (a last, smaller batch, a filter), for models that differ between ranks, "
-        "and for a collective that one rank calls more often than the other.",
-        zh="大小不同：在 {op} 中，rank {one} 的张量为 {size}，rank {two} 为 {other}。请检查由该 rank 自己的数据决定的大小"
-        "（较小的最后一批、过滤）、各 rank 之间不同的模型，以及某个 rank 多调用的集合通信。",
+        en="The sizes differ: in {op}, rank {one} has a tensor of {size} and rank {two} one of {other}. Look for a "
+        "size that follows from a rank's own data (a last, smaller batch, a filter), for models that differ between "
+        "ranks, and for a collective that one rank calls more often than the other.",
+        zh="大小不同：在 {op} 中，rank {one} 的张量为 {size}，rank {two} 为 {other}。"
+        "请检查由该 rank 自己的数据决定的大小（较小的最后一批、过滤）、各 rank 之间不同的模型，"
+        "以及某个 rank 多调用的集合通信。",
     ),
     signature(
         "collective-dtype-mismatch",
@@ -52,7 +53,8 @@ SIGNATURES: tuple[Signature, ...] = (
         + r"(?P<op>\w+), TensorShape=[^\n]*?, TensorDtypes=(?P<type>[^\n]*?), TensorDeviceTypes="
         + _TWO
         + _PRINT
-        + r"(?P=op), TensorShape=[^\n]*?, TensorDtypes=(?!(?P=type), TensorDevice)(?P<other>[^\n]*?), TensorDeviceTypes=",
+        + r"(?P=op), TensorShape=[^\n]*?, TensorDtypes=(?!(?P=type), TensorDevice)(?P<other>[^\n]*?), "
+        r"TensorDeviceTypes=",
         en="The types differ: in {op}, rank {one} has {type} and rank {two} {other}. Convert to one type on every rank "
         "first.",
         zh="类型不同：在 {op} 中，rank {one} 为 {type}，rank {two} 为 {other}。请先在所有 rank 上转换为同一类型。",
@@ -65,13 +67,19 @@ SIGNATURES: tuple[Signature, ...] = (
         + _TWO
         + _PRINT
         + r"(?P=op), [^\n]*?TensorDeviceTypes=[^\n]*?device=(?!(?P=device)\b)(?P<other>\w+)",
-        en="The devices differ: in {op}, rank {one} has a tensor on {device} and rank {two} one on {other}. Move it to "
-        "the rank's device first.",
-        zh="设备不同：在 {op} 中，rank {one} 的张量在 {device}，rank {two} 的在 {other}。请先把它移到该 rank 的设备上。",
+        en="The devices differ: in {op}, rank {one} has a tensor on {device} and rank {two} one on {other}. Move it "
+        "to the rank's device first.",
+        zh="设备不同：在 {op} 中，rank {one} 的张量在 {device}，rank {two} 的在 {other}。"
+        "请先把它移到该 rank 的设备上。",
     ),
     signature(
         "collective-mismatch",
-        _ONE + _PRINT + r"(?P<op>\w+), Tensor" + _TWO + _PRINT + r"(?!(?P=op)\b)(?P<other>\w+), Tensor",
+        _ONE
+        + _PRINT
+        + r"(?P<op>\w+), Tensor"
+        + _TWO
+        + _PRINT
+        + r"(?!(?P=op)\b)(?P<other>\w+), Tensor",
         en="Ranks do different things: rank {one} is in {op}, rank {two} in {other}. Every rank must call the "
         "same collectives in the same order; look for a branch that depends on the rank or on local data.",
         zh="各 rank 执行的操作不同：rank {one} 在 {op}，rank {two} 在 {other}。所有 rank 必须以相同顺序调用相同的"

@@ -61,11 +61,11 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "no-accelerator-build",
-        r"module 'torch\._C' has no attribute '_(?P<device>xpu|mtia|mps|npu)_\w+'"
-        r"|Torch not compiled with (?P<named>XPU|MTIA|MPS|NPU) enabled",
-        en="This build of torch has no support for [[{device}]][[{named}]] devices. Install one that has, or let the "
-        "script choose its device.",
-        zh="此 torch 构建不支持 [[{device}]][[{named}]] 设备。请安装支持它的构建，或让脚本自行选择设备。",
+        r"(?:module 'torch\._C' has no attribute '_|Torch not compiled with )"
+        r"(?P<device>(?i:xpu|mtia|mps|npu))(?:_\w+'| enabled)",
+        en="This build of torch has no support for {device} devices. Install one that has, or let the script choose "
+        "its device.",
+        zh="此 torch 构建不支持 {device} 设备。请安装支持它的构建，或让脚本自行选择设备。",
     ),
     signature(
         "binary-mismatch",

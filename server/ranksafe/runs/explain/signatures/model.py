@@ -27,9 +27,9 @@ SIGNATURES: tuple[Signature, ...] = (
         r"tensor with (?:grad_)?dtype '(?P<two>[^']+)'|assign a gradient to a tensor that has data of a different type",
         frames=_FSDP,
         en="In the backward pass FSDP gave a parameter a gradient of another type than its own[[ ({one} and {two})]]: "
-        "mixed precision together with use_orig_params=True, which not every version of torch can do. Give model and "
-        "gradients one type, leave use_orig_params (and torch.compile) off, or use a newer torch.",
-        zh="在反向传播中，FSDP 给参数赋了与其类型不同的梯度[[（{one} 与 {two}）]]：混合精度与 use_orig_params=True "
+        "seen with mixed precision together with use_orig_params=True, which not every version of torch can do. Give "
+        "model and gradients one type, leave use_orig_params (and torch.compile) off, or use a newer torch.",
+        zh="在反向传播中，FSDP 给参数赋了与其类型不同的梯度[[（{one} 与 {two}）]]：见于混合精度与 use_orig_params=True "
         "同时使用，并非所有 torch 版本都支持。请让模型与梯度使用同一类型，关闭 use_orig_params（以及 torch.compile），"
         "或使用更新的 torch。",
     ),
@@ -47,7 +47,8 @@ SIGNATURES: tuple[Signature, ...] = (
     signature(
         "gradient-mismatch",
         r"assigned grad has data (?:of a different (?:type|size)|located on a different device)"
-        r"|attempting to assign a gradient (?:with (?:dtype|device type)|of size|located on device|to a tensor that has)",
+        r"|attempting to assign a gradient (?:with (?:dtype|device type)|of size|located on device"
+        r"|to a tensor that has)",
         plain=True,
         en="A .grad was set that does not have its parameter's type, size or device: convert it first.",
         zh="所设置的 .grad 与其参数的类型、大小或设备不一致：请先转换。",

@@ -137,6 +137,16 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "rendezvous-failed",
+        # torch 1.x, torch/distributed/rendezvous.py with MASTER_ADDR.
+        r"ValueError: host not found: (?P<why>[^\n]+)",
+        frames=r"torch/distributed/",
+        en="The name of the main machine (MASTER_ADDR) cannot be resolved here ({why}). Look for a misspelt name, and "
+        "for a machine, pod or service that is not there yet: start it first, or try again until its name is known.",
+        zh="此处无法解析主节点的名称（MASTER_ADDR）（{why}）。请检查名称是否拼写有误，以及该机器、pod 或 service "
+        "是否尚未就绪：请先启动它，或等到名称可解析后重试。",
+    ),
+    signature(
+        "rendezvous-failed",
         r"gaierror: \[Errno -?\d+\] (?P<why>Name or service not known|Temporary failure in name resolution)",
         frames=r"torch/distributed/",
         en="This machine cannot resolve a host name, most often its own ({why}). Add it to /etc/hosts, or use an "

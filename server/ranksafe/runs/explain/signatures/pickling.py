@@ -8,11 +8,17 @@ from __future__ import annotations
 from ranksafe.runs.explain.signatures.signature import Signature, signature
 
 _WORDS = (
-    r"\A(?:AttributeError|TypeError|PicklingError|_pickle\.PicklingError|RuntimeError): [^\n]*?"
-    r"(?:[Cc]an(?:'t|not) (?:pickle|get) (?:local object )?(?P<what>(?:local object )?[^\n:]{1,200}))"
+    r"\A(?:AttributeError|TypeError|PicklingError|RuntimeError): [^\n]*?"
+    r"[Cc]an(?:'t|not) (?:pickle(?: local object)?|get local object) (?P<what>[^\n:]{1,200})"
 )
-_NAMED_EN = "A lambda, a function inside of another one, an open file or a lock cannot be pickled: use a function at the module's top level (functools.partial for its arguments), and open files in the worker."
-_NAMED_ZH = "lambda、函数内部定义的函数、打开的文件或锁都不能 pickle：请使用模块顶层的函数（参数用 functools.partial），并在 worker 中打开文件。"
+_NAMED_EN = (
+    "Lambdas, functions inside of functions, open files and locks cannot be: use a function at a module's top level "
+    "(functools.partial for its arguments), and open files in the worker."
+)
+_NAMED_ZH = (
+    "lambda、函数内部定义的函数、打开的文件和锁都不能 pickle：请使用模块顶层的函数（参数用 functools.partial），"
+    "并在 worker 中打开文件。"
+)
 
 SIGNATURES: tuple[Signature, ...] = (
     signature(
@@ -22,8 +28,8 @@ SIGNATURES: tuple[Signature, ...] = (
         plain=True,
         en="{what} cannot be pickled, and DataLoader workers started with spawn or forkserver get the data set, "
         "collate_fn and worker_init_fn that way. " + _NAMED_EN,
-        zh="{what} 不能 pickle，而以 spawn 或 forkserver 启动的 DataLoader worker 正是通过 pickle 获得数据集、collate_fn "
-        "和 worker_init_fn。" + _NAMED_ZH,
+        zh="{what} 不能 pickle，而以 spawn 或 forkserver 启动的 DataLoader worker 正是通过 pickle 获得数据集、"
+        "collate_fn 和 worker_init_fn。" + _NAMED_ZH,
     ),
     signature(
         "cannot-pickle",
@@ -51,10 +57,19 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="{what} 不能 pickle，而另一个进程要通过 pickle 获得它。" + _NAMED_ZH,
     ),
     signature(
-        "cannot-pickle",
-        r"\A(?:_pickle\.)?PicklingError: [^\n]*?(?P<what>[^\n:]{1,200})",
+        "cannot-unpickle",
+        r"\AAttributeError: Can't get attribute '(?P<what>[^']+)' on <module '(?P<module>[^']+)'",
         plain=True,
-        en="An object cannot be pickled. " + _NAMED_EN,
-        zh="某个对象不能 pickle。" + _NAMED_ZH,
+        en="A process that was given a pickled object does not find {what} in the module {module}. Put {what} into a "
+        "module of its own that every process can import, above any main guard.",
+        zh="某个进程收到 pickle 对象后，在模块 {module} 中找不到 {what}。请把 {what} 放进每个进程都能导入的独立模块，"
+        "并且不要放在 main 保护之内。",
+    ),
+    signature(
+        "cannot-pickle",
+        _WORDS,
+        plain=True,
+        en="{what} cannot be pickled. " + _NAMED_EN,
+        zh="{what} 不能 pickle。" + _NAMED_ZH,
     ),
 )

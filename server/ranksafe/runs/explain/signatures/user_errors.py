@@ -35,8 +35,8 @@ SIGNATURES: tuple[Signature, ...] = (
         # PyPI's "apex" is a toolkit for pyramid, a web framework.
         r"\A(?:ImportError|ModuleNotFoundError): [^\n]*'pyramid",
         frames=r"/apex/",
-        en="The installed 'apex' is not NVIDIA's: it is another package of that name on PyPI, made for the web framework "
-        "pyramid. Uninstall it, and build NVIDIA's apex from its repository or use torch's own (torch.amp, "
+        en="The installed 'apex' is not NVIDIA's: it is another package of that name on PyPI, made for the web "
+        "framework pyramid. Uninstall it, and build NVIDIA's apex from its repository or use torch's own (torch.amp, "
         "DistributedDataParallel)." + _EN,
         zh="所安装的 'apex' 不是 NVIDIA 的：它是 PyPI 上同名的另一个包，用于 Web 框架 pyramid。请卸载它，然后从 NVIDIA "
         "的仓库构建 apex，或使用 torch 自带的功能（torch.amp、DistributedDataParallel）。" + _ZH,
@@ -46,9 +46,9 @@ SIGNATURES: tuple[Signature, ...] = (
         r"\AImportError: cannot import name '(?P<name>[^']+)'(?: from '(?P<module>[^']+)'(?: \((?P<path>[^)]+)\))?)?",
         en="There is no {name}[[ in {module}]][[ ({path})]]: another version of the package is installed than this "
         "code was "
-        "written for, or the name is misspelt." + _EN,
-        zh="[[{module}]][[（{path}）]]中没有 {name}：安装的包与代码所需的版本不同，或名称拼写有误。"
-        + _ZH,
+        "written for, or, if the import is your own, the name may be misspelt." + _EN,
+        zh="[[{module}]][[（{path}）]]中没有 {name}：安装的包与代码所需的版本不同；"
+        "若该导入是你自己的代码，名称也可能拼写有误。" + _ZH,
     ),
     signature(
         "user-error",
@@ -84,9 +84,10 @@ SIGNATURES: tuple[Signature, ...] = (
     signature(
         "user-error",
         r"\A(?P<type>AttributeError|ImportError): module '(?P<module>[\w.]+)' has no attribute '(?P<name>\w+)'",
-        en="The installed {module} has no {name}: it is misspelt, or belongs to another version of the package."
-        + _EN,
-        zh="已安装的 {module} 没有 {name}：拼写有误，或属于该包的其他版本。" + _ZH,
+        en="The installed {module} has no {name}: it belongs to another version of the package, or, if the line is "
+        "your own, it may be misspelt." + _EN,
+        zh="已安装的 {module} 没有 {name}：它属于该包的其他版本；若该行是你自己的代码，也可能拼写有误。"
+        + _ZH,
     ),
     signature(
         "user-error",

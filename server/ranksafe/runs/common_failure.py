@@ -1,0 +1,67 @@
+"""Whether all ranks that a log tells of failed alike, so that none is to be singled out."""
+
+from __future__ import annotations
+
+import re
+
+from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
+from ranksafe.runs.explain.extent import gist
+from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher
+from ranksafe.runs.explain.signatures import match
+from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
+from ranksafe.runs.log_text.reader import SaidBy
+
+_LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
+_CRASHES = frozenset({-4, -6, -7, -8, -11})
+_RESTARTED = re.compile(r"will restart worker group", re.IGNORECASE)
+_LAUNCHED = re.compile(
+    r"torch[./]distributed[./](?:run|launch|elastic)|multi_gpu_launcher|deepspeed_launcher|^srun: |launch\.py:\d+"
+    r"|ChildFailedError|failed \(exitcode: |Sending process \d+ closing signal",
+    re.MULTILINE,
+)
+
+
+def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
+    """How many ranks failed, if several did and all in the same way; else 0."""
+    ranks = evidence.ranks.values()
+    raised = {
+        rank.raised_at: rank.raised for rank in ranks if rank.raised and rank.raised_at != LOOSE
+    }
+    loose: dict[float | None, Raised] = {}
+    for lines in said.others:
+        found = locate_tracebacks(lines)
+        loose.update((float(each.first), each.raised) for each in found if counts(each))
+    if _RESTARTED.search(evidence.launcher):
+        # The same rank may have printed it once for every attempt.
+        loose = dict(list(loose.items())[:1])
+    raised |= loose
+    if not any(each.type for each in raised.values()):
+        return _ended_alike(read_launcher(evidence.launcher))
+    if len(raised) < 2 or any(each.group or follows(each) for each in raised.values()):
+        return 0
+    return len(raised) if len({gist(each) for each in raised.values()}) == 1 else 0
+
+
+def is_open_ended(evidence: Evidence, said: SaidBy) -> bool:
+    """Whether there may have been more ranks than the log shows: one that never spoke is not in it."""
+    return any(number >= 0 for number in said.ranks) or bool(_LAUNCHED.search(evidence.launcher))
+
+
+def counts(each: Located) -> bool:
+    """Whether a traceback is a rank's own, and not one that went on or a launcher's."""
+    return not each.ignored and each.raised.type not in _LAUNCHER_WORDS
+
+
+def follows(raised: Raised) -> bool:
+    """Whether the exception only tells of another rank's end."""
+    known = match(raised.text, raised.frames)
+    return known is not None and known[0].secondary
+
+
+def _ended_alike(report: LauncherReport) -> int:
+    """Every rank left with the same status, or crashed with the same signal; none was stopped by the launcher."""
+    statuses = set(report.exits.values())
+    if len(report.exits) < 2 or len(statuses) != 1 or report.stopped_pids:
+        return 0
+    status = statuses.pop()
+    return len(report.exits) if status > 0 or status in _CRASHES else 0

@@ -1,0 +1,85 @@
+"""How many of a run's ranks met a failure: only what all of them met may be called independent of the ranks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ranksafe.runs.explain import words
+from ranksafe.runs.explain.deaths import Death, Ending
+from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
+from ranksafe.runs.explain.failures import blamed
+from ranksafe.runs.explain.launcher_report import LauncherReport
+from ranksafe.runs.explain.ordinary import is_ordinary, may_be_about_ranks
+from ranksafe.runs.model import Failure
+
+_NUMBERS = re.compile(r"\d+")
+_ALIKE = 90
+
+
+def said_alike(one: Raised, other: Raised) -> bool:
+    """Whether two exceptions say the same, but for numbers."""
+    return gist(one) == gist(other)
+
+
+def gist(raised: Raised) -> str:
+    """The beginning of what an exception says, without its numbers."""
+    lines = raised.text.strip().splitlines()
+    return _NUMBERS.sub("#", lines[0][:_ALIKE]) if lines else ""
+
+
+def known_ranks(evidence: Evidence, report: LauncherReport) -> int:
+    """How many ranks the run is known to have had; 0: it does not tell."""
+    stopped = report.stopped_pids - set(report.pids.values())
+    numbers = [number for number in (*evidence.ranks, *report.exits) if number >= 0]
+    sizes = [rank.world_size for rank in evidence.ranks.values()]
+    known = max(
+        evidence.expected_ranks or 0,
+        len(evidence.ranks),
+        # The launcher stops ranks because another one failed.
+        max(len(report.exits), 1) + len(stopped) if stopped else len(report.exits),
+        *(number + 1 for number in numbers if number > 0),
+        *(size for size in sizes if size > 1),
+    )
+    return 0 if known == 1 and evidence.open_ended else known
+
+
+def with_extent(
+    failure: Failure,
+    root: Death,
+    deaths: Sequence[Death],
+    evidence: Evidence,
+    report: LauncherReport,
+) -> Failure:
+    """The failure with what may be said of it because every rank met it, or because only one did."""
+    raised = root.raised
+    if raised is None or failure.kind != (root.known[0].kind if root.known else "exception"):
+        return failure
+    origin = blamed(raised)
+    plain = root.known[0].plain if root.known else is_ordinary(origin)
+    alike = [
+        death
+        for death in deaths
+        if death.ending is Ending.RAISED and death.raised and said_alike(death.raised, raised)
+    ]
+    met, ranks = max(len(alike), evidence.alike), known_ranks(evidence, report)
+    if ranks > 1 and met >= ranks:
+        if root.known is not None:
+            return _without_ranks(failure, origin, known=True) if plain else failure
+        if may_be_about_ranks(failure.message, failure.frames):
+            return failure
+        return replace(failure, explanation=words.EVERY_RANK)
+    if not plain:
+        return failure
+    if ranks == 1:
+        return _without_ranks(failure, origin, known=root.known is not None)
+    if ranks > 1 and met == 1 and root.rank.raised_at != LOOSE:
+        return replace(failure, explanation=words.both(failure.explanation, words.ONLY_ONE_RANK))
+    return failure
+
+
+def _without_ranks(failure: Failure, origin: Raised, *, known: bool) -> Failure:
+    if not known:
+        return replace(failure, explanation=words.ORDINARY.filled(type=origin.type))
+    return replace(failure, explanation=words.both(failure.explanation, words.ONE_GPU_TOO))
