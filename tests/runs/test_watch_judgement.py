@@ -124,6 +124,16 @@ def test_without_any_sign_of_life_a_rank_stands_still_after_a_while() -> None:
     assert _after(int(STILL_SECONDS) + 1).kind is Kind.STILL
 
 
+def test_who_sleeps_on_purpose_may_do_so_for_minutes(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import time\nwhile refused():\n    time.sleep(60)\n    ask()\n")
+    sleeping = [{"file": str(script), "line": 3, "function": "<module>"}]
+    assert _after(int(STILL_SECONDS) + 60, frames=sleeping).kind is Kind.WORKS
+    assert _after(301, frames=sleeping).kind is Kind.STILL
+    asking = [{"file": str(script), "line": 4, "function": "<module>"}]
+    assert _after(int(STILL_SECONDS) + 1, frames=asking).kind is Kind.STILL
+
+
 def _others(second: int, **fields: Any) -> dict[str, Any]:
     return {"others": {"disk": False, "threads": [], "children": [], **fields}}
 

@@ -91,11 +91,12 @@ _KEYS = {
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
         raise RunNotPossible(_BROKEN.filled(path=path, reason=error)) from error
+    return tables
 
 
 _BROKEN = Translated(

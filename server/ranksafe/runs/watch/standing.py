@@ -2,11 +2,12 @@
 
 A rank that is in no collective stands still only if for some time nothing of it has moved: its main thread was not
 scheduled once, its other threads and its child processes did nothing worth mentioning, and it is not where programs
-wait for a network, a disk or a debugger.
+wait for a network, a disk or a debugger, or sleep.
 """
 
 from __future__ import annotations
 
+import linecache
 from dataclasses import dataclass
 from enum import Enum
 
@@ -15,8 +16,8 @@ from ranksafe.runs.watch.beat import Beat, Others, Wait
 
 STILL_SECONDS = 20.0
 """Without any sign of life in a place where nothing is known to take long."""
-_OF_A_CHILD_SECONDS = 300.0
-"""The same where the program waits for a process of its own, or the system does not tell of signs of life."""
+_LONG_SECONDS = 300.0
+"""The same where the program waits for a process of its own or sleeps, or the system does not tell of signs of life."""
 _BUSY = 0.05
 _BUSY_THREAD_NANOSECONDS = 20_000_000
 _BUSY_SWITCHES = 3
@@ -90,8 +91,9 @@ class WatchedRank:
         wait = self._wait(beat)
         if wait is not None:
             return self._as(Kind.WAITS, wait.since, wait)
-        patience = _patience(beat)
-        if patience is not None and beat.time - self.still_since >= patience:
+        still = beat.time - self.still_since
+        patience = _patience(beat) if still >= STILL_SECONDS else None
+        if patience is not None and still >= patience:
             return self._as(Kind.STILL, self.still_since)
         return self._as(Kind.WORKS, self.unchanged_since)
 
@@ -157,11 +159,20 @@ def _patience(beat: Beat) -> float | None:
         return None
     others = beat.others
     if beat.main is None or (others is not None and others.children is None):
-        return _OF_A_CHILD_SECONDS
+        return _LONG_SECONDS
+    if inner and _sleeps(inner[-1]):
+        # On purpose, most likely: until a service that said no is asked again.
+        return _LONG_SECONDS
     has_children = bool(others and others.children)
     if has_children and any(_is_in(frame, _WAIT_FOR_CHILD) for frame in inner):
-        return _OF_A_CHILD_SECONDS
+        return _LONG_SECONDS
     return STILL_SECONDS
+
+
+def _sleeps(frame: Frame) -> bool:
+    """Whether the line of the innermost frame calls ``time.sleep``, which has no frame of its own."""
+    linecache.checkcache(frame.filename)
+    return "sleep(" in linecache.getline(frame.filename, frame.line)
 
 
 def _is_in(frame: Frame, parts: tuple[str, ...]) -> bool:
