@@ -83,7 +83,11 @@ def test_a_run_that_was_left_is_come_back_to_and_explained(
 
 def _in_terminal(far: Far, script: Path, mark: str) -> subprocess.Popen[bytes]:
     """The command line in a process of its own, when the script has begun to print."""
-    program = "import sys; from ranksafe.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    # Whoever starts the tests in the background has interrupts ignored, and children inherit that; a terminal does not.
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from ranksafe.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    )
     command = [sys.executable, "-c", program, "run", str(script), "--target", "ssh:gpu-box"]
     process = subprocess.Popen(
         [*command, "--launcher", "python", "--", mark],
