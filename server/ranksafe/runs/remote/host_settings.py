@@ -10,19 +10,13 @@ despite-slurm = false                     # run past the scheduler of a cluster'
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ranksafe.localization import Translated
 from ranksafe.runs.errors import RunNotPossible
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from ranksafe.runs.user_files import read_tables, user_file
 
 DEFAULT_LEASE_HOURS: Final = 12.0
 DEFAULT_PROJECT_LIMIT_MB: Final = 200
@@ -43,9 +37,7 @@ class HostSettings:
 
 def settings_file() -> Path:
     """``ranksafe/hosts.toml`` under XDG_CONFIG_HOME, ``~/.config`` where that is not set or not absolute."""
-    configured = os.environ.get("XDG_CONFIG_HOME", "")
-    base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
-    return base / "ranksafe" / "hosts.toml"
+    return user_file("hosts.toml")
 
 
 def settings_of(host: str) -> HostSettings:
@@ -91,12 +83,9 @@ _KEYS = {
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
+        return read_tables(path)
     except (OSError, ValueError) as error:
         raise RunNotPossible(_BROKEN.filled(path=path, reason=error)) from error
-    return tables
 
 
 _BROKEN = Translated(

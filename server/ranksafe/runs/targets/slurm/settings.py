@@ -5,21 +5,15 @@ A workspace's files never name a cluster, an interpreter or an account: what rea
 
 from __future__ import annotations
 
-import os
 import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Final
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 from ranksafe.localization import Translated
 from ranksafe.runs.errors import RunNotPossible
+from ranksafe.runs.user_files import read_tables, user_file
 
 FILE_NAME: Final = "clusters.toml"
 HERE: Final = "local"
@@ -73,9 +67,7 @@ class Cluster:
 
 def clusters_file() -> Path:
     """``ranksafe/clusters.toml`` under XDG_CONFIG_HOME, ``~/.config`` where that is not set or not absolute."""
-    configured = os.environ.get("XDG_CONFIG_HOME", "")
-    base = Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
-    return base / "ranksafe" / FILE_NAME
+    return user_file(FILE_NAME)
 
 
 def read_clusters() -> dict[str, Cluster]:
@@ -85,9 +77,7 @@ def read_clusters() -> dict[str, Cluster]:
     """
     path = clusters_file()
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
+        tables = read_tables(path)
     except (OSError, ValueError) as error:
         raise RunNotPossible(_UNREADABLE.filled(path=path, reason=error)) from error
     return {name: _cluster(name, table) for name, table in tables.items()}
