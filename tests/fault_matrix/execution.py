@@ -61,7 +61,6 @@ def execute(fault: Fault, target: str, interpreter: Path | None) -> Judgement:
         run.cancel()
     assert result is not None
     orphans = _left_behind(run.run_id)
-    _remove_control_groups()
     said = [event.text for event in events if event.kind == "output"]
     return judge(fault, result, orphans, simulated=any("simulated" in text for text in said))
 
@@ -133,8 +132,8 @@ def processes_of(run_id: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _remove_control_groups() -> None:
-    """Of the kernel's kill: the killed process could not take its group away."""
+def remove_control_groups() -> None:
+    """Of the kernel's kill: the killed process could not take its group away. No run may be under way."""
     for hierarchy in _CONTROL_GROUPS:
         for group in Path(hierarchy).glob("ranksafe-fault-matrix-*"):
             with contextlib.suppress(OSError):

@@ -1,9 +1,10 @@
 """The fault matrix: programs that fail in one way each, run many times, and what ranksafe says of them.
 
     make fault-matrix
-    python -m tests.fault_matrix.fault_matrix [--target T] [--repetitions N] [--only NAME]... [--write FILE]
+    python -m tests.fault_matrix.fault_matrix [--target T] [--repetitions N] [--at-once N] [--only NAME]...
 
-Prints a table in Markdown; docs/fault-matrix.md keeps one. The exit status is 1 when anything was not right.
+Prints a table in Markdown; docs/fault-matrix.md keeps one. The exit status is 1 when anything was not right. All rows
+are run once, then all a second time, and so on: an interrupt (Ctrl+C) prints the table of what was run until then.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ import os
 import statistics
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from ranksafe.runs.errors import RunNotPossible
 
-from tests.fault_matrix.execution import Judgement, execute
+from tests.fault_matrix.execution import Judgement, execute, remove_control_groups
 from tests.fault_matrix.header import Fault, read_faults
 
 _BEGIN, _END = "<!-- table: begin -->", "<!-- table: end -->"
@@ -40,13 +42,15 @@ def main(words: Sequence[str] | None = None) -> int:
         sys.stderr.write("no such fault; there are:\n")
         sys.stderr.writelines(f"  {fault.identifier}\n" for fault in read_faults())
         return 2
-    rows = []
+    judged: dict[str, list[Judgement]] = {fault.identifier: [] for fault in faults}
     try:
-        for fault in faults:
-            rows.append((fault, _repeated(fault, arguments)))
+        _run_all(faults, arguments, judged)
     except RunNotPossible as error:
         sys.stderr.write(f"{arguments.target}: {error}\n")
         return 2
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; this much was run:\n")
+    rows = [(fault, judged[fault.identifier]) for fault in faults if judged[fault.identifier]]
     table = as_markdown(rows, arguments.target)
     sys.stdout.write(table)
     if arguments.write is not None:
@@ -54,18 +58,33 @@ def main(words: Sequence[str] | None = None) -> int:
     return 0 if all(judgement.right for _, judgements in rows for judgement in judgements) else 1
 
 
-def _repeated(fault: Fault, arguments: argparse.Namespace) -> list[Judgement]:
-    judgements = []
-    for number in range(1, arguments.repetitions + 1):
-        judgement = execute(fault, arguments.target, arguments.python)
-        judgements.append(judgement)
-        word = "right" if judgement.right else "WRONG"
-        progress = f"{fault.identifier} {number}/{arguments.repetitions}: {word}, {judgement.seconds:.1f} s"
-        sys.stderr.write(progress + "\n")
-        if not judgement.right:
-            sys.stderr.write(f"  {judgement.seen}; left behind: {judgement.orphans}\n")
-        sys.stderr.flush()
-    return judgements
+def _run_all(
+    faults: Sequence[Fault], arguments: argparse.Namespace, judged: dict[str, list[Judgement]]
+) -> None:
+    """Put the judgements into ``judged`` as they come."""
+    with ThreadPoolExecutor(max_workers=arguments.at_once) as pool:
+        waiting = {
+            pool.submit(execute, fault, arguments.target, arguments.python): fault
+            for _ in range(arguments.repetitions)
+            for fault in faults
+        }
+        try:
+            for done in as_completed(waiting):
+                judged[waiting[done].identifier].append(done.result())
+                _say(waiting[done], judged[waiting[done].identifier], arguments.repetitions)
+        finally:
+            pool.shutdown(cancel_futures=True)
+            remove_control_groups()
+
+
+def _say(fault: Fault, judgements: Sequence[Judgement], repetitions: int) -> None:
+    last = judgements[-1]
+    word = "right" if last.right else "WRONG"
+    progress = f"{fault.identifier} {len(judgements)}/{repetitions}: {word}, {last.seconds:.1f} s"
+    sys.stderr.write(progress + "\n")
+    if not last.right:
+        sys.stderr.write(f"  {last.seen}; left behind: {last.orphans}\n")
+    sys.stderr.flush()
 
 
 def as_markdown(rows: Sequence[tuple[Fault, Sequence[Judgement]]], target: str) -> str:
@@ -102,6 +121,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Run the fault matrix and print its table.")
     parser.add_argument("--target", default="local", help="local, ssh:HOST or slurm:NAME")
     parser.add_argument("--repetitions", type=int, default=1, metavar="N")
+    parser.add_argument(
+        "--at-once",
+        type=int,
+        default=1,
+        metavar="N",
+        help="so many runs beside each other; a run that hangs needs no processor",
+    )
     parser.add_argument(
         "--only",
         action="append",
