@@ -21,6 +21,7 @@ from ranksafe.cli.options import (
 )
 from ranksafe.cli.output import MACHINE_FORMATS
 from ranksafe.cli.output import text as text_output
+from ranksafe.cli.output_options import add_format_argument
 from ranksafe.cli.reading import UnreadableSource, decode_source, read_source
 from ranksafe.cli.results import FileResult
 from ranksafe.cli.terminal import fail, note, style_for
@@ -30,7 +31,6 @@ from ranksafe.source.text import SourceText, split_lines
 CLEAN, FOUND, USED_WRONGLY = 0, 1, 2
 
 _HELP = {
-    "format": Translated("how to print the findings", "输出格式"),
     "fail-on": Translated(
         "lowest level that gives exit status 1 (default: warning)",
         "使退出状态为 1 的最低级别（默认：warning）",
@@ -61,12 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
         return _HELP[key].in_language(language)
 
     add_analysis_arguments(parser, language)
-    parser.add_argument(
-        "--output-format",
-        choices=["text", *MACHINE_FORMATS],
-        default="text",
-        help=text("format"),
-    )
+    add_format_argument(parser, language, ("text", *MACHINE_FORMATS))
     parser.add_argument(
         "--fail-on",
         choices=[level.label for level in sorted(Level, reverse=True)],

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
+from ranksafe.cli.output_options import add_output_arguments
 from ranksafe.cli.terminal import Style, fail, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.records.comparison import (
@@ -32,8 +33,6 @@ _BEFORE_HELP = Translated(
 _AFTER_HELP = Translated(
     "the later run (default: the project's last run)", "较晚的运行（默认：当前项目的最近一次运行）"
 )
-_FORMAT_HELP = Translated("how to print the comparison", "比较结果的输出格式")
-_COLOR_HELP = Translated("when to use colours", "何时使用颜色")
 _SECONDS = Translated("seconds", "秒数")
 _SPEED = Translated("steps/s", "步/秒")
 _SAME = Translated(
@@ -47,18 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     """The arguments of `compare`."""
     parser.add_argument("before", metavar="RUN", help=_BEFORE_HELP.in_language(language))
     parser.add_argument("after", metavar="RUN", nargs="?", help=_AFTER_HELP.in_language(language))
-    parser.add_argument(
-        "--output-format",
-        choices=["text", "json"],
-        default="text",
-        help=_FORMAT_HELP.in_language(language),
-    )
-    parser.add_argument(
-        "--color",
-        choices=["auto", "always", "never"],
-        default="auto",
-        help=_COLOR_HELP.in_language(language),
-    )
+    add_output_arguments(parser, language)
 
 
 def execute(arguments: argparse.Namespace, language: Language) -> int:

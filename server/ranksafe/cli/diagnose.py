@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from ranksafe.cli.output_options import add_output_arguments
 from ranksafe.cli.render_failure import render_failure
 from ranksafe.cli.terminal import Style, fail, style_for
 from ranksafe.localization import Language, Translated
@@ -26,8 +27,6 @@ _LOG_HELP = Translated(
     "the log; - for standard input, which is explained while it comes",
     "日志文件；- 表示标准输入，边读边解释",
 )
-_FORMAT_HELP = Translated("how to print the result", "结果的输出格式")
-_COLOR_HELP = Translated("when to use colours", "何时使用颜色")
 _UNREADABLE = Translated("{path} cannot be read: {reason}", "无法读取 {path}：{reason}")
 _NOTHING = Translated("No failure was recognised in this log.", "在此日志中没有识别出故障。")
 _ENDS_WITH = Translated("It ends with:", "日志结尾：")
@@ -37,18 +36,7 @@ _AT_THE_END = Translated("At the end of the log:", "日志结束时：")
 def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     """The arguments of `diagnose`."""
     parser.add_argument("log", metavar="LOG", help=_LOG_HELP.in_language(language))
-    parser.add_argument(
-        "--output-format",
-        choices=["text", "json"],
-        default="text",
-        help=_FORMAT_HELP.in_language(language),
-    )
-    parser.add_argument(
-        "--color",
-        choices=["auto", "always", "never"],
-        default="auto",
-        help=_COLOR_HELP.in_language(language),
-    )
+    add_output_arguments(parser, language)
 
 
 def execute(arguments: argparse.Namespace, language: Language) -> int:

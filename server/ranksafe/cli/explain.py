@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ranksafe.checker.registry import Registry
 from ranksafe.cli.explain_place import add_place_arguments, explain_place
+from ranksafe.cli.output_options import add_color_argument
 from ranksafe.cli.terminal import Style, fail, style_for
 from ranksafe.localization import Language, Translated
 
@@ -28,7 +29,7 @@ _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::\d+)?:?")
 def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     """The arguments of `explain`."""
     parser.add_argument("rule", metavar="RULE|FILE:LINE", help=_HELP.in_language(language))
-    parser.add_argument("--color", choices=["auto", "always", "never"], default="auto")
+    add_color_argument(parser, language)
     add_place_arguments(parser, language)
 
 

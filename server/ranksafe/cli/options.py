@@ -19,6 +19,7 @@ from ranksafe.checker.configuration import (
 )
 from ranksafe.checker.registry import Registry
 from ranksafe.cli.files import Configurations
+from ranksafe.cli.output_options import add_color_argument
 from ranksafe.cli.terminal import note
 from ranksafe.launch.context import LaunchContext, Launcher
 from ranksafe.launch.detect import Statement, build_launch_context
@@ -47,7 +48,6 @@ _HELP = {
     "filename": Translated(
         "the name standard input is checked under", "检查标准输入时使用的文件名"
     ),
-    "color": Translated("when to use colours", "何时使用颜色"),
 }
 _WRONG_ASSUMPTION = Translated(
     "--assume takes NAME==VERSION, not `{text}`", "--assume 的格式为 NAME==VERSION，而不是 `{text}`"
@@ -83,9 +83,7 @@ def add_analysis_arguments(parser: argparse.ArgumentParser, language: Language) 
     parser.add_argument("--assume", action="append", metavar="NAME==VERSION", help=text("assume"))
     parser.add_argument("--python", type=Path, metavar="PATH", help=text("python"))
     parser.add_argument("--stdin-filename", type=Path, metavar="FILE", help=text("filename"))
-    parser.add_argument(
-        "--color", choices=["auto", "always", "never"], default="auto", help=text("color")
-    )
+    add_color_argument(parser, language)
 
 
 @dataclass(slots=True)

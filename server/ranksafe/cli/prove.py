@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from ranksafe.checker.registry import Registry
+from ranksafe.cli.output_options import add_format_argument
 from ranksafe.cli.terminal import fail, note
 from ranksafe.launch.interpreter import find_interpreter
 from ranksafe.localization import Language, Translated
@@ -25,7 +26,6 @@ _HELP = {
         "run both programs on simulated GPUs (default: only those that need more GPUs than there are)",
         "在模拟 GPU 上运行两个程序（默认：仅限所需 GPU 多于现有 GPU 的程序）",
     ),
-    "format": Translated("how to print the report", "输出格式"),
 }
 _TITLES = {
     "failing": Translated("failing program", "失败程序"),
@@ -48,12 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     parser.add_argument(
         "--rehearse", action="store_true", help=_HELP["rehearse"].in_language(language)
     )
-    parser.add_argument(
-        "--output-format",
-        choices=["text", "json"],
-        default="text",
-        help=_HELP["format"].in_language(language),
-    )
+    add_format_argument(parser, language)
 
 
 def execute(arguments: argparse.Namespace, language: Language) -> int:

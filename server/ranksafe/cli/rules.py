@@ -10,22 +10,16 @@ from typing import Any
 from ranksafe.checker.registry import Registry
 from ranksafe.checker.rule import Stability
 from ranksafe.checker.rule_folder import RuleFolder
+from ranksafe.cli.output_options import add_output_arguments
 from ranksafe.cli.terminal import note, style_for
 from ranksafe.localization import Language, Translated
 
-_FORMAT = Translated("how to print the rules", "输出格式")
 _PREVIEW = Translated(" (preview)", "（预览）")
 
 
 def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     """The arguments of `rules`."""
-    parser.add_argument(
-        "--output-format",
-        choices=["text", "json"],
-        default="text",
-        help=_FORMAT.in_language(language),
-    )
-    parser.add_argument("--color", choices=["auto", "always", "never"], default="auto")
+    add_output_arguments(parser, language)
 
 
 def execute(arguments: argparse.Namespace, language: Language) -> int:

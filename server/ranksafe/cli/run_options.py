@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ranksafe.cli.output_options import add_output_arguments
 from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.settings import (
     DEFAULT_DEVICE_MODEL,
@@ -32,8 +33,6 @@ _HELP = {
         "装有 torch 的 Python（默认：当前激活的环境或 .venv）",
     ),
     "timeout": Translated("stop after that many seconds", "在指定秒数后停止"),
-    "format": Translated("how to print the result", "结果的输出格式"),
-    "color": Translated("when to use colours", "何时使用颜色"),
     "nodes": Translated(
         "simulated nodes, each with its GPUs (default: 1)",
         "模拟节点数，每个节点各有 GPU（默认：1）",
@@ -81,12 +80,7 @@ def add_common_arguments(parser: argparse.ArgumentParser, language: Language) ->
     )
     parser.add_argument("--python", type=Path, metavar="PATH", help=text("python"))
     parser.add_argument("--timeout", type=float, metavar="SECONDS", help=text("timeout"))
-    parser.add_argument(
-        "--output-format", choices=["text", "json", "github"], default="text", help=text("format")
-    )
-    parser.add_argument(
-        "--color", choices=["auto", "always", "never"], default="auto", help=text("color")
-    )
+    add_output_arguments(parser, language, ("text", "json", "github"))
     _take_script_arguments(parser)
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ranksafe.cli.output_options import add_output_arguments
 from ranksafe.cli.terminal import Style, display_width, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.records.kept_runs import (
@@ -19,11 +20,9 @@ from ranksafe.runs.records.kept_runs import (
     started_text,
 )
 
-_FORMAT_HELP = Translated("how to print the history", "历史记录的输出格式")
 _ALL_HELP = Translated(
     "of every project, not only this one", "列出所有项目的运行，而不只是当前项目"
 )
-_COLOR_HELP = Translated("when to use colours", "何时使用颜色")
 _NONE = Translated(
     "No run of {project} is kept. Start one with: ranksafe run train.py",
     "没有保存 {project} 的运行。用以下命令开始一次运行：ranksafe run train.py",
@@ -35,18 +34,7 @@ _LONGEST_REASON = 100
 def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     """The arguments of `runs`."""
     parser.add_argument("--all", action="store_true", help=_ALL_HELP.in_language(language))
-    parser.add_argument(
-        "--output-format",
-        choices=["text", "json"],
-        default="text",
-        help=_FORMAT_HELP.in_language(language),
-    )
-    parser.add_argument(
-        "--color",
-        choices=["auto", "always", "never"],
-        default="auto",
-        help=_COLOR_HELP.in_language(language),
-    )
+    add_output_arguments(parser, language)
 
 
 def execute(arguments: argparse.Namespace, language: Language) -> int:
