@@ -12,6 +12,7 @@ from ranksafe.source.position import Range
 if TYPE_CHECKING:
     from ranksafe.launch.context import LaunchContext
     from ranksafe.semantics.module import Module
+    from ranksafe.semantics.project import Project
     from ranksafe.semantics.units import Unit
 
 TRAINER = "transformers.Trainer"
@@ -90,6 +91,34 @@ class UnitFacts:
     distributed_data_parallel: tuple[ast.AST, ...]
     visible_devices: tuple[ast.AST, ...]
     imports: frozenset[str]
+
+
+def facts_of_module(
+    module: Module, parts: list[UnitFacts], project: Project | None = None
+) -> ModuleFacts:
+    """Put the parts together; of ``project``, where it is given, whether it trains what the file defines."""
+    launcher = tuple((w, module.range_of(n)) for p in parts for w, n in p.launcher_evidence)
+    trainers = tuple((w, module.range_of(n)) for p in parts for w, n in p.trainers)
+    data_parallel = tuple(module.range_of(n) for p in parts for n in p.data_parallel)
+    trains = bool(trainers) and not launcher
+    wraps = bool(data_parallel)
+    if project is not None:
+        trains = trains or project.trains_with_trainer(module.name)
+        wraps = wraps or project.wraps_data_parallel(module.name)
+    return ModuleFacts(
+        is_entry=any(part.is_entry for part in parts),
+        launcher_evidence=launcher,
+        accelerator=tuple(module.range_of(n) for p in parts for n in p.accelerator),
+        trainers=trainers,
+        data_parallel=data_parallel,
+        distributed_data_parallel=tuple(
+            module.range_of(n) for p in parts for n in p.distributed_data_parallel
+        ),
+        visible_devices=tuple(module.range_of(n) for p in parts for n in p.visible_devices),
+        imports=frozenset().union(*(part.imports for part in parts)),
+        project_trains_with_trainer=trains,
+        project_wraps_data_parallel=wraps,
+    )
 
 
 def facts_of_unit(module: Module, unit: Unit) -> UnitFacts:

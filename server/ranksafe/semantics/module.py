@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.dictionaries import Dictionaries
-from ranksafe.semantics.facts import ModuleFacts, UnitFacts, facts_of_unit
+from ranksafe.semantics.facts import ModuleFacts, UnitFacts, facts_of_module, facts_of_unit
 from ranksafe.semantics.flow import Flow
 from ranksafe.semantics.guards import Guard, GuardKind, Guards
 from ranksafe.semantics.libraries import canonical, is_library
@@ -20,11 +20,12 @@ from ranksafe.semantics.names import Names
 from ranksafe.semantics.rank_flow.analysis import RankFlow
 from ranksafe.semantics.rank_flow.issues import Issue
 from ranksafe.semantics.rank_flow.operations import may_wrap
-from ranksafe.semantics.types import Types, is_method
-from ranksafe.semantics.unit_store import ReadKey, UnitStore
+from ranksafe.semantics.structure import Function, ModuleStructure
+from ranksafe.semantics.types import Types
+from ranksafe.semantics.unit_store import ReadKey
 from ranksafe.semantics.units import Unit, callee_name
 from ranksafe.semantics.values import Value, Values
-from ranksafe.semantics.walking import FUNCTIONS, Scope
+from ranksafe.semantics.walking import FUNCTIONS
 from ranksafe.source.recovery import parse_tolerantly
 from ranksafe.source.text import SourceText
 
@@ -33,10 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Guard", "GuardKind", "Module", "ModuleFacts", "ReadKey", "Value", "Values"]
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-
-class Module(UnitStore):
+class Module(ModuleStructure):
     """Queries about one file."""
 
     def __init__(
@@ -140,42 +139,6 @@ class Module(UnitStore):
         self._note_project(name)
         return self.project.import_name(self.path, name)
 
-    def module_bindings(self, name: str) -> list[ast.AST]:
-        """Nodes that bind a name at module level, in source order."""
-        self._note("binding", name)
-        found = [
-            node
-            for unit in self._units_binding.get(name, ())
-            for node in unit.scope.bindings.get(name, ())
-        ]
-        extra = self.module_scope.bindings.get(name)
-        if extra:
-            found += extra
-        if len(found) > 1:
-            found.sort(key=self.order_of)
-        return found
-
-    def is_rebound(self, name: str) -> bool:
-        """Whether some function of the file declares the name ``global``."""
-        self._note("global", name)
-        return any(
-            name in statement.names  # type: ignore[attr-defined]
-            for unit in self.all_units()
-            for statement in unit.by_kind.get(ast.Global, ())
-        )
-
-    def class_bindings(self, scope: Scope, name: str) -> list[ast.AST]:
-        """Nodes that bind a name in a class body, in source order."""
-        unit = self._class_units.get(id(scope.node))
-        if unit is None:
-            return scope.bindings.get(name, [])
-        self._note("member", unit.identity, name)
-        return [
-            node
-            for member in unit.members
-            for node in sorted(member.scope.bindings.get(name, ()), key=self.order_of)
-        ]
-
     def star_imports(self) -> list[str]:
         """Modules of ``from m import *`` at module level."""
         modules = []
@@ -242,59 +205,6 @@ class Module(UnitStore):
             ]
         return None
 
-    def _body_of(self, cls: ast.ClassDef) -> list[ast.stmt]:
-        unit = self._class_units.get(id(cls))
-        if unit is not None:
-            self._note("class", unit.identity)
-        return cls.body
-
-    def binds_in_class(self, cls: ast.ClassDef, name: str) -> bool:
-        """Whether the class body gives a name a value."""
-        unit = self._class_units.get(id(cls))
-        if unit is None:
-            return any(
-                isinstance(item, ast.Name) and item.id == name and isinstance(item.ctx, ast.Store)
-                for statement in cls.body
-                if isinstance(statement, (ast.Assign, ast.AnnAssign))
-                for item in ast.walk(statement)
-            )
-        self._note("member", unit.identity, name)
-        return any(
-            isinstance(binding, ast.Name)
-            for member in unit.members
-            for binding in member.scope.bindings.get(name, ())
-        )
-
-    def read_unit_of(self, node: ast.AST) -> None:
-        """Used by rank flow: an answer depends on all of the unit that holds a node."""
-        self._note_unit_of(node)
-
-    def method(self, cls: ast.ClassDef, name: str) -> Function | None:
-        """A method defined in the class itself; of several definitions the last."""
-        unit = self._class_units.get(id(cls))
-        if unit is not None:
-            self._note("member", unit.identity, name)
-        found = None
-        for item in cls.body:
-            if isinstance(item, FUNCTIONS) and item.name == name:
-                found = item
-        return found
-
-    def methods(self, cls: ast.ClassDef) -> list[Function]:
-        """All functions defined in the class body."""
-        return [item for item in self._body_of(cls) if isinstance(item, FUNCTIONS)]
-
-    def methods_named(self, name: str) -> list[Function]:
-        """Methods of this name of the file's top-level classes."""
-        self._note("method", name)
-        return [
-            node
-            for unit in self.all_units()
-            if unit.owner is not None
-            for node in unit.nodes
-            if isinstance(node, FUNCTIONS) and node.name == name
-        ]
-
     def methods_reached_from(self, cls: ast.ClassDef, start: str) -> list[Function]:
         """``start`` and the methods and properties of the same class that it calls or reads through ``self``,
         directly or through each other."""
@@ -315,84 +225,6 @@ class Module(UnitStore):
                 if self.class_of_self(node.value) is cls:
                     pending.append(node.attr)
         return reached
-
-    def self_name(self, method: ast.AST) -> str | None:
-        """The name of a method's first parameter (``self``), None for functions and static methods."""
-        if not isinstance(method, FUNCTIONS) or not isinstance(self.parent(method), ast.ClassDef):
-            return None
-        positional = [*method.args.posonlyargs, *method.args.args]
-        return positional[0].arg if positional and is_method(method) else None
-
-    def class_of_self(self, node: ast.AST) -> ast.ClassDef | None:
-        """The class whose instance a ``self`` expression is, None when it is not a method's first parameter."""
-        if not isinstance(node, ast.Name):
-            return None
-        scope: Scope | None = self.scope_of(node)
-        while scope is not None and scope.kind != "module":
-            if scope.kind in ("function", "comprehension") and node.id in scope.bindings:
-                method = scope.node
-                if self.self_name(method) == node.id and len(scope.bindings[node.id]) == 1:
-                    return self.parent(method)  # type: ignore[return-value]
-                return None
-            scope = scope.parent
-        return None
-
-    def attribute_stores(self, cls: ast.ClassDef, attribute: str) -> list[ast.Attribute]:
-        """Where the class's methods assign ``self.attribute``, in source order."""
-        return self._attributes("attribute stores", cls, attribute, ast.Store)
-
-    def attribute_loads(self, cls: ast.ClassDef, attribute: str) -> list[ast.Attribute]:
-        """Where the class's methods read ``self.attribute``, in source order."""
-        return self._attributes("attribute loads", cls, attribute, ast.Load)
-
-    def _attributes(
-        self, query: str, cls: ast.ClassDef, attribute: str, context: type[ast.expr_context]
-    ) -> list[ast.Attribute]:
-        found: list[ast.Attribute] = self.memoized(
-            f"{query} {attribute}",
-            cls,
-            0,
-            lambda _node, _depth: self._find_attributes(query, cls, attribute, context),
-        )
-        return found
-
-    def _find_attributes(
-        self, query: str, cls: ast.ClassDef, attribute: str, context: type[ast.expr_context]
-    ) -> list[ast.Attribute]:
-        unit = self._class_units.get(id(cls))
-        nodes: Iterable[ast.AST]
-        if unit is None:
-            nodes = ast.walk(cls)
-        else:
-            self._note(query, unit.identity, attribute)
-            nodes = (
-                node for member in unit.members for node in member.attributes.get(attribute, ())
-            )
-        found = [
-            node
-            for node in nodes
-            if isinstance(node, ast.Attribute)
-            and node.attr == attribute
-            and isinstance(node.ctx, context)
-            and self.class_of_self(node.value) is cls
-        ]
-        found.sort(key=self.order_of)
-        return found
-
-    def assigned_to_attribute(self, store: ast.Attribute) -> ast.expr | None:
-        """The expression a plain assignment gives to ``self.x``."""
-        parent = self.parent(store)
-        if isinstance(parent, (ast.Assign, ast.AnnAssign)):
-            return parent.value
-        if isinstance(parent, (ast.Tuple, ast.List)):
-            statement = self.parent(parent)
-            if isinstance(statement, ast.Assign) and isinstance(
-                statement.value, (ast.Tuple, ast.List)
-            ):
-                if len(statement.value.elts) == len(parent.elts):
-                    index = next(i for i, item in enumerate(parent.elts) if item is store)
-                    return statement.value.elts[index]
-        return None
 
     # -- functions
 
@@ -418,16 +250,6 @@ class Module(UnitStore):
     def _note_project(self, name: str) -> None:
         self.asked_project = True
         self._note("project", name)
-
-    def returns_of(self, function: ast.AST) -> list[ast.Return]:
-        """The function's own return statements, those of nested functions left out."""
-        unit = self.unit_of(function)
-        candidates = ast.walk(function) if unit is None else unit.by_kind.get(ast.Return, ())
-        return [
-            node
-            for node in candidates
-            if isinstance(node, ast.Return) and self.enclosing_function(node) is function
-        ]
 
     # -- values
 
@@ -498,31 +320,6 @@ class Module(UnitStore):
         return found
 
     # -- finding nodes
-
-    def nodes(self, kind: type[ast.AST], inside: ast.AST | None = None) -> Iterator[ast.AST]:
-        """All nodes of a kind in the file, or inside a node (itself included), in source order."""
-        if inside is None:
-            self._note("all")
-            found = [node for unit in self.all_units() for node in unit.by_kind.get(kind, ())]
-        else:
-            if isinstance(inside, ast.ClassDef):
-                self._body_of(inside)
-            else:
-                self._note_unit_of(inside)
-            found = [node for node in ast.walk(inside) if isinstance(node, kind)]
-        found.sort(key=self.order_of)
-        return iter(found)
-
-    def calls_written(self, name: str) -> list[ast.Call]:
-        """Calls anywhere in the file whose callee's last segment is written ``name``."""
-        found: list[ast.Call] = self.memoized(
-            f"calls written {name}", self.tree, 0, lambda _node, _depth: self._find_calls(name)
-        )
-        return found
-
-    def _find_calls(self, name: str) -> list[ast.Call]:
-        self._note("called", name)
-        return [call for unit in self.all_units() for call in unit.calls().get(name, ())]
 
     def calls(self, *names: str, inside: ast.AST | None = None) -> Iterator[ast.Call]:
         """Calls whose callee's canonical name is one of ``names`` or, for a class, a subclass of one; in source
@@ -620,29 +417,10 @@ class Module(UnitStore):
         outer, self._reads = self._reads, None
         try:
             parts = [self.facts_of(unit) for unit in self.all_units()]
-            launcher = tuple((w, self.range_of(n)) for p in parts for w, n in p.launcher_evidence)
-            trainers = tuple((w, self.range_of(n)) for p in parts for w, n in p.trainers)
-            data_parallel = tuple(self.range_of(n) for p in parts for n in p.data_parallel)
-            trains = bool(trainers) and not launcher
-            wraps = bool(data_parallel)
             if self.project is not None and any(unit.defines_class for unit in self.units):
                 self.asked_project = True
-                trains = trains or self.project.trains_with_trainer(self.name)
-                wraps = wraps or self.project.wraps_data_parallel(self.name)
-            return ModuleFacts(
-                is_entry=any(part.is_entry for part in parts),
-                launcher_evidence=launcher,
-                accelerator=tuple(self.range_of(n) for p in parts for n in p.accelerator),
-                trainers=trainers,
-                data_parallel=data_parallel,
-                distributed_data_parallel=tuple(
-                    self.range_of(n) for p in parts for n in p.distributed_data_parallel
-                ),
-                visible_devices=tuple(self.range_of(n) for p in parts for n in p.visible_devices),
-                imports=frozenset().union(*(part.imports for part in parts)),
-                project_trains_with_trainer=trains,
-                project_wraps_data_parallel=wraps,
-            )
+                return facts_of_module(self, parts, self.project)
+            return facts_of_module(self, parts)
         finally:
             self._reads = outer
 
@@ -702,24 +480,6 @@ class Module(UnitStore):
                 other._other_files = self._other_files
             known = self._other_files[path] = (text, other)
         return known[1]
-
-    def definition(
-        self, parts: list[str]
-    ) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | None:
-        """The function, class or method with a name in this file (``["Class", "method"]``)."""
-        bindings: Iterable[ast.AST] = self.module_bindings(parts[0])
-        for index, part in enumerate(parts):
-            found = [
-                item
-                for item in bindings
-                if isinstance(item, (*FUNCTIONS, ast.ClassDef)) and item.name == part
-            ]
-            if not found:
-                return None
-            if index == len(parts) - 1:
-                return found[-1]
-            bindings = self._body_of(found[-1]) if isinstance(found[-1], ast.ClassDef) else []
-        return None
 
     def imported_values(self, alias: ast.alias) -> Values:
         """The constants a name imported from another project file may have."""

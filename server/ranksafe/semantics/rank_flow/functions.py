@@ -11,9 +11,10 @@ from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, SAME, Known, Thin
 from ranksafe.semantics.walking import FUNCTIONS
 
 if TYPE_CHECKING:
-    from ranksafe.semantics.module import Function, Module
+    from ranksafe.semantics.module import Module
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
     from ranksafe.semantics.rank_flow.run import Run
+    from ranksafe.semantics.structure import Function
 
 _LIMIT = 40
 _SAME_NAME = 4
