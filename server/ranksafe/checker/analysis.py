@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import defaultdict
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -29,10 +27,10 @@ from ranksafe.checker.kept_findings import moved_below
 from ranksafe.checker.merging import Merge, parse_unit, same_definition
 from ranksafe.checker.suppression import apply_suppressions
 from ranksafe.checker.suspects import Suspects, statement_around
+from ranksafe.checker.unit_results import UnitResults, findings_in
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module, ReadKey
 from ranksafe.semantics.units import ClassUnit, Unit, units_of
-from ranksafe.source.position import Position, Range
 from ranksafe.source.recovery import Parsed, parse, parse_tolerantly
 from ranksafe.source.text import SourceText
 
@@ -88,22 +86,6 @@ class Analyzer:
         return DocumentAnalysis(self, path, text)
 
 
-@dataclass(slots=True)
-class _Result:
-    """Findings of one task on one unit, as they stood when it was checked."""
-
-    findings: list[Finding]
-    reads: frozenset[ReadKey]
-    start: int
-    """The unit's first line then."""
-    anchors: list[tuple[Unit, int]]
-    """For each finding its unit with that unit's first line then, followed by those of its related places in this
-    file; empty where all findings lie in the unit itself and none has related places."""
-
-
-_NOTHING = _Result([], frozenset(), 0, [])
-
-
 class DocumentAnalysis:
     """One file under edit."""
 
@@ -116,7 +98,7 @@ class DocumentAnalysis:
         self._source = SourceText(text)
         self._lines_parsed: list[str] | None = None
         self._active = Active(analyzer.launch)
-        self._readers: dict[ReadKey, set[Unit]] = defaultdict(set)
+        self._results = UnitResults()
         self._module_reads: frozenset[ReadKey] = frozenset()
         self._found_at_rest: list[Finding] = []
         self._is_typing = False
@@ -223,7 +205,7 @@ class DocumentAnalysis:
         self.module = None
         self.status = "complete"
         self.blanked = frozenset()
-        self._readers = defaultdict(set)
+        self._results = UnitResults()
         self._module_findings: list[Finding] = []
         self._found_at_rest = []
         self._findings = None
@@ -281,7 +263,7 @@ class DocumentAnalysis:
         parsed_text = self._source if parsed.lines is None else SourceText("", parsed.lines)
         units = merge.merged(units_of(parsed.tree, parsed_text))
         affected: set[ReadKey] = set()
-        if self._readers:
+        if self._results:
             affected = keys_of([*merge.removed, *merge.replaced_members])
         for unit in (*merge.removed, *merge.replaced_members):
             self._forget(unit)
@@ -291,7 +273,7 @@ class DocumentAnalysis:
         module.text_changed(self._source)
         for unit in (*merge.added, *merge.added_members):
             module.add_unit(unit)
-        if self._readers:
+        if self._results:
             affected |= keys_of([*merge.added, *merge.added_members])
         self._check(affected)
 
@@ -372,11 +354,7 @@ class DocumentAnalysis:
     # -- results
 
     def _forget(self, unit: Unit) -> None:
-        for task in ("rules", "classes"):
-            result = unit.results.pop(task, None)
-            if result is not None:
-                for key in result.reads:
-                    self._readers[key].discard(unit)
+        self._results.forget(unit)
         for answer in ANSWERS:
             unit.results.pop(answer, None)
 
@@ -384,13 +362,13 @@ class DocumentAnalysis:
         """Check every unit that has no result, or whose result read something in ``affected``."""
         module = self.module
         assert module is not None
-        self._invalidate(affected)
+        self._results.invalidate(affected)
         drop_stale_answers(module, affected)
         facts: object = None
-        if self._readers.get(FACTS):
+        if self._results.read(FACTS):
             facts = facts_fingerprint(module)
             if facts != self._facts_seen:
-                self._invalidate({FACTS})
+                self._results.invalidate({FACTS})
         for unit in list(module.all_units()):
             if "rules" not in unit.results:
                 self._check_unit(unit, module)
@@ -399,7 +377,7 @@ class DocumentAnalysis:
         self._module_findings = list(self._analyzer.dispatcher.whole(module, self._active))
         if not self._is_typing:
             self._run_at_rest(module)
-        if facts is None and self._readers.get(FACTS):
+        if facts is None and self._results.read(FACTS):
             facts = facts_fingerprint(module)
         self._facts_seen = facts
 
@@ -410,101 +388,26 @@ class DocumentAnalysis:
     def _check_unit(self, unit: Unit, module: Module) -> None:
         with module.reading() as reads:
             found = list(self._analyzer.dispatcher.chunk(unit, module, self._active))
-        self._store(unit, "rules", found, reads)
+        self._results.store(module, unit, "rules", found, reads)
 
     def _check_classes(self, unit: Unit, module: Module) -> None:
         dispatcher = self._analyzer.dispatcher
         if not unit.defines_class or not dispatcher.has_class_rule(self._active):
-            unit.results["classes"] = _NOTHING
+            self._results.store_nothing(unit, "classes")
             return
         with module.reading() as reads:
             found = list(dispatcher.classes(unit, module, self._active))
             if isinstance(unit, ClassUnit):
                 reads.add(("class", unit.identity))
-        self._store(unit, "classes", found, reads)
-
-    def _invalidate(self, affected: set[ReadKey]) -> None:
-        for key in affected:
-            for unit in list(self._readers.get(key, ())):
-                for task in ("rules", "classes"):
-                    result = unit.results.get(task)
-                    if result is not None and key in result.reads:
-                        del unit.results[task]
-                        for other in result.reads:
-                            if not any(
-                                other in rest.reads
-                                for name in ("rules", "classes")
-                                if (rest := unit.results.get(name)) is not None
-                            ):
-                                self._readers[other].discard(unit)
-
-    def _store(self, unit: Unit, task: str, found: list[Finding], reads: set[ReadKey]) -> None:
-        module = self.module
-        assert module is not None
-        anchors = []
-        if isinstance(unit, ClassUnit) or any(finding.related for finding in found):
-            units = list(module.all_units())
-            for finding in found:
-                own = [item.range for item in finding.related if item.path is None]
-                for place in (finding.range, *own):
-                    holder = _holding(units, place.start.line) or unit
-                    anchors.append((holder, holder.start))
-        result = _Result(found, frozenset(reads), unit.start, anchors)
-        unit.results[task] = result
-        for key in reads:
-            self._readers[key].add(unit)
+        self._results.store(module, unit, "classes", found, reads)
 
     def _collect(self) -> tuple[Finding, ...]:
         if self.module is None:
             found: list[Finding] = []
         else:
             found = [*self._module_findings, *self._found_at_rest]
-            for unit in self.module.all_units():
-                for task in ("rules", "classes"):
-                    result: _Result | None = unit.results.get(task)
-                    if result is not None and result.findings:
-                        found += self._where_they_stand(unit, result)
+            found += findings_in(self.module.all_units())
         found = sorted(set(found), key=lambda item: (item.range, item.code, item.message.en))
         checked = self._analyzer.rules_checked_in(self.path)
         found = [item for item in found if item.code in checked]
         return apply_suppressions(self._source.text, found, checked)
-
-    def _where_they_stand(self, unit: Unit, result: _Result) -> list[Finding]:
-        """The findings with the lines their units have now."""
-        shift = unit.start - result.start
-        if not shift and all(holder.start == start for holder, start in result.anchors):
-            return result.findings
-        anchors = iter(result.anchors)
-        moved = []
-        for finding in result.findings:
-            # A class rule's finding may stand in a member, which moves without its class.
-            holder, start = next(anchors, (unit, result.start))
-            shift = holder.start - start
-            related = []
-            for item in finding.related:
-                if item.path is None:
-                    holder, start = next(anchors)
-                    related.append(replace(item, range=_moved(item.range, holder.start - start)))
-                else:
-                    related.append(item)
-            moved.append(
-                replace(finding, range=_moved(finding.range, shift), related=tuple(related))
-            )
-        return moved
-
-
-def _holding(units: list[Unit], line: int) -> Unit | None:
-    found = None
-    for unit in units:
-        if unit.start <= line <= unit.end and (found is None or unit.owner is not None):
-            found = unit
-    return found
-
-
-def _moved(place: Range, lines: int) -> Range:
-    if not lines:
-        return place
-    return Range(
-        Position(place.start.line + lines, place.start.column),
-        Position(place.end.line + lines, place.end.column),
-    )
