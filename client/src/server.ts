@@ -26,7 +26,7 @@ function documentSelector(): NonNullable<LanguageClientOptions["documentSelector
 interface Start {
     readonly plan: LaunchPlan;
     /** What reaches a process: read by the server from its initialization options only. */
-    readonly user: { readonly locale: string; readonly python: string | null; readonly runEnvironment: Readonly<Record<string, string>> };
+    readonly user: { readonly locale: string; readonly python: string | null; readonly runEnvironment: Readonly<Record<string, string>>; readonly sshConfigFile: string | null };
 }
 
 function same(left: Start | undefined, right: Start | undefined): boolean {
@@ -122,7 +122,8 @@ export class Server implements vscode.Disposable {
             projectInterpreter: project,
             searchPath: process.env.PATH,
         });
-        return { plan, user: { locale: settings.language(), python: project ?? null, runEnvironment: settings.runEnvironment() } };
+        const sshConfigFile = settings.sshConfigFile() ?? null;
+        return { plan, user: { locale: settings.language(), python: project ?? null, runEnvironment: settings.runEnvironment(), sshConfigFile } };
     }
 
     private async startNow(): Promise<void> {

@@ -62,6 +62,11 @@ export function runEnvironment(): Readonly<Record<string, string>> {
     return Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === "string"));
 }
 
+/** The user's own configuration file for ssh; undefined: ~/.ssh/config. */
+export function sshConfigFile(): string | undefined {
+    return userValue("sshConfigFile", "").trim() || undefined;
+}
+
 function texts(key: string): string[] {
     const value: unknown = configuration().get(key);
     return Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : [];

@@ -1,6 +1,9 @@
 """Speed against the tools that users know, as ratios measured in one run on the same files.
 
-    make bench        or: python tests/bench/bench.py [keystrokes] [command-line] [processor] [start] [memory]
+    make bench        or: python tests/bench/bench.py [PART]...
+
+Parts: keystrokes, command-line, processor, start, memory; and of runs: agent (what watching costs a training loop against
+a bare ``accelerate launch``) and squiggle (from a rank's death to its diagnostic).
 
 Nothing here decides a test: machines differ, and a busy one measures its other work.
 """
@@ -14,13 +17,15 @@ import tempfile
 from pathlib import Path
 
 import command_line
+import death_to_squiggle
 import keystrokes
+import launch_cost
 import processor_time
 import sources
 from compared_tools import ToolMissing, torch_python
 from report import Figure, table
 
-PARTS = ("keystrokes", "command-line", "processor", "start", "memory")
+PARTS = ("keystrokes", "command-line", "processor", "start", "memory", "agent", "squiggle")
 SAMPLE_LINES = 10_000
 PROJECT_FILES = 5_000
 
@@ -66,6 +71,12 @@ def measure(parts: set[str], packages: Path, scratch: Path) -> list[Figure]:
         sources.copy_project(packages, scratch / "project", PROJECT_FILES)
         figures.append(keystrokes.measure_memory(scratch / "project", files[-1]))
         figures.append(keystrokes.measure_growth(files[1]))
+    if "agent" in parts:
+        say("the agent in a training loop")
+        figures += launch_cost.measure()
+    if "squiggle" in parts:
+        say("from a death to its squiggle")
+        figures += death_to_squiggle.measure()
     return figures
 
 

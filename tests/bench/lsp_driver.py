@@ -7,17 +7,26 @@ import os
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 
 class Server:
-    """One server process that pushes diagnostics."""
+    """One server process that pushes diagnostics; ``options``: its initialization options."""
 
     def __init__(
-        self, name: str, command: list[str], root: Path, environment: dict[str, str]
+        self,
+        name: str,
+        command: list[str],
+        root: Path,
+        environment: dict[str, str],
+        options: dict[str, Any] | None = None,
     ) -> None:
         self.name = name
+        self.notified: list[tuple[float, str, Any]] = []
+        """When each notification came, its method and its parameters."""
+        self._options = options or {}
         self._root = root
         self._ids = 0
         self._answers: dict[int, tuple[float, dict[str, Any]]] = {}
@@ -51,7 +60,7 @@ class Server:
                     "workspace": {"configuration": True, "workspaceFolders": True},
                     "general": {"positionEncodings": ["utf-16"]},
                 },
-                "initializationOptions": {},
+                "initializationOptions": self._options,
             },
         )
         self.notify("initialized", {})
@@ -93,6 +102,24 @@ class Server:
                 raise TimeoutError(f"{self.name}: {method}")
             moment, message = self._answers.pop(number)
         return moment, message.get("result")
+
+    def notified_since(
+        self, seen: int, fits: Callable[[str, Any], bool], timeout: float = 120.0
+    ) -> tuple[float, Any]:
+        """When the first notification after the first ``seen`` that fits (method, parameters) came, and its parameters."""
+
+        def fitting() -> tuple[float, Any] | None:
+            known = self.notified[seen:]
+            return next(
+                ((at, params) for at, method, params in known if fits(method, params)), None
+            )
+
+        with self._news:
+            if not self._news.wait_for(lambda: fitting() is not None, timeout):
+                raise TimeoutError(f"{self.name}: nothing of the kind was told")
+            found = fitting()
+        assert found is not None
+        return found
 
     def notify(self, method: str, params: Any) -> None:
         self._send({"jsonrpc": "2.0", "method": method, "params": params})
@@ -166,6 +193,8 @@ class Server:
             self._send({"jsonrpc": "2.0", "id": message["id"], "result": result})
             return
         with self._news:
+            if "method" in message:
+                self.notified.append((moment, message["method"], message.get("params")))
             if message.get("method") == "textDocument/publishDiagnostics":
                 params = message["params"]
                 count = len(params["diagnostics"])

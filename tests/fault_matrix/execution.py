@@ -12,10 +12,12 @@ from ranksafe.runs.model import Failure, Outcome, RunEvent, RunRequest, RunResul
 from ranksafe.runs.start import start_run
 
 from tests.fault_matrix.header import Fault
+from tests.targets.slurm_cluster import SlurmCluster
 
 LONGEST_RUN_SECONDS = 120.0
 _CONTROL_GROUPS = ("/sys/fs/cgroup/memory", "/sys/fs/cgroup")
 _LEAVING_SECONDS = 5.0
+_TAKE_AWAY = "take away "
 _OUTCOMES = {"failed": Outcome.FAILED, "succeeded": Outcome.SUCCEEDED}
 
 
@@ -41,9 +43,22 @@ class Judgement:
         return self.outcome and self.rank and self.line and self.kind and not self.orphans
 
 
-def execute(fault: Fault, target: str, interpreter: Path | None) -> Judgement:
-    """Run ``fault`` once on ``target`` with two CPU ranks. Raises RunNotPossible where nothing can be started."""
+def execute(
+    fault: Fault, target: str, interpreter: Path | None, own: SlurmCluster | None = None
+) -> Judgement:
+    """Run ``fault`` once on ``target`` with two CPU ranks; ``own``: the cluster whose nodes may go down.
+
+    Raises RunNotPossible where nothing can be started.
+    """
     events: list[RunEvent] = []
+    lost: list[str] = []
+
+    def hear(event: RunEvent) -> None:
+        events.append(event)
+        if own is not None and event.kind == "output" and event.text.startswith(_TAKE_AWAY):
+            lost.append(event.text.removeprefix(_TAKE_AWAY))
+            own.lose_node(lost[-1])
+
     request = RunRequest(
         script=fault.program,
         target=target,
@@ -54,13 +69,16 @@ def execute(fault: Fault, target: str, interpreter: Path | None) -> Judgement:
         working_directory=fault.program.parent,
         timeout_seconds=LONGEST_RUN_SECONDS,
     )
-    run = start_run(request, events.append)
+    run = start_run(request, hear)
     try:
         result = run.wait()
     finally:
         run.cancel()
     assert result is not None
     orphans = _left_behind(run.run_id)
+    for node in lost:
+        assert own is not None
+        own.return_node(node)
     said = [event.text for event in events if event.kind == "output"]
     return judge(fault, result, orphans, simulated=any("simulated" in text for text in said))
 

@@ -1,7 +1,8 @@
 """The fault matrix: programs that fail in one way each, run many times, and what ranksafe says of them.
 
     make fault-matrix
-    python -m tests.fault_matrix.fault_matrix [--target T] [--repetitions N] [--at-once N] [--only NAME]...
+    python -m tests.fault_matrix.fault_matrix [--target T | --own-cluster] [--repetitions N] [--at-once N]
+        [--only NAME]...
 
 Prints a table in Markdown; docs/fault-matrix.md keeps one. The exit status is 1 when anything was not right. All rows
 are run once, then all a second time, and so on: an interrupt (Ctrl+C) prints the table of what was run until then.
@@ -21,9 +22,12 @@ from ranksafe.runs.errors import RunNotPossible
 
 from tests.fault_matrix.execution import Judgement, execute, remove_control_groups
 from tests.fault_matrix.header import Fault, read_faults
+from tests.fault_matrix.own_cluster import TARGET, own_cluster
+from tests.targets.slurm_cluster import SlurmCluster
 
-_BEGIN, _END = "<!-- table: begin -->", "<!-- table: end -->"
+_BEGIN, _END = "<!-- {kind}table: begin -->", "<!-- {kind}table: end -->"
 _HEAD = "| fault | runs | outcome | rank | line | kind | no orphan | seconds |"
+_OWN = "A Slurm cluster of two nodes on this machine, one gloo rank on the CPU of each."
 _RULE = "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 
 
@@ -31,12 +35,13 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the matrix; 0 when every run was right, 1 when one was not, 2 when a target cannot be used."""
     arguments = _parser().parse_args(words)
     named = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
-    if arguments.python is None and arguments.target == "local" and named:
-        arguments.python = Path(named)
+    if arguments.python is None and (arguments.target == "local" or arguments.own_cluster):
+        arguments.python = Path(named) if named else None
     faults = [
         fault
         for fault in read_faults()
         if not arguments.only or any(fault.identifier.startswith(name) for name in arguments.only)
+        if fault.hosts == 1 or arguments.own_cluster
     ]
     if not faults:
         sys.stderr.write("no such fault; there are:\n")
@@ -44,7 +49,14 @@ def main(words: Sequence[str] | None = None) -> int:
         return 2
     judged: dict[str, list[Judgement]] = {fault.identifier: [] for fault in faults}
     try:
-        _run_all(faults, arguments, judged)
+        if arguments.own_cluster:
+            if arguments.python is None:
+                raise SystemExit("name the interpreter with torch: --python")
+            arguments.target = TARGET
+            with own_cluster(arguments.python) as own:
+                _run_all(faults, arguments, judged, own)
+        else:
+            _run_all(faults, arguments, judged)
     except RunNotPossible as error:
         sys.stderr.write(f"{arguments.target}: {error}\n")
         return 2
@@ -54,19 +66,23 @@ def main(words: Sequence[str] | None = None) -> int:
     table = as_markdown(rows, arguments.target)
     sys.stdout.write(table)
     if arguments.write is not None:
-        write_into(arguments.write, table)
+        write_into(arguments.write, table, arguments.target)
     return 0 if all(judgement.right for _, judgements in rows for judgement in judgements) else 1
 
 
 def _run_all(
-    faults: Sequence[Fault], arguments: argparse.Namespace, judged: dict[str, list[Judgement]]
+    faults: Sequence[Fault],
+    arguments: argparse.Namespace,
+    judged: dict[str, list[Judgement]],
+    own: SlurmCluster | None = None,
 ) -> None:
-    """Put the judgements into ``judged`` as they come."""
+    """Put the judgements into ``judged`` as they come; where a host goes down, alone and at the end."""
     with ThreadPoolExecutor(max_workers=arguments.at_once) as pool:
         waiting = {
             pool.submit(execute, fault, arguments.target, arguments.python): fault
             for _ in range(arguments.repetitions)
             for fault in faults
+            if fault.hosts == 1
         }
         try:
             for done in as_completed(waiting):
@@ -75,6 +91,10 @@ def _run_all(
         finally:
             pool.shutdown(cancel_futures=True)
             remove_control_groups()
+    for _ in range(arguments.repetitions):
+        for fault in (each for each in faults if each.hosts > 1):
+            judged[fault.identifier].append(execute(fault, arguments.target, arguments.python, own))
+            _say(fault, judged[fault.identifier], arguments.repetitions)
 
 
 def _say(fault: Fault, judgements: Sequence[Judgement], repetitions: int) -> None:
@@ -89,7 +109,8 @@ def _say(fault: Fault, judgements: Sequence[Judgement], repetitions: int) -> Non
 
 def as_markdown(rows: Sequence[tuple[Fault, Sequence[Judgement]]], target: str) -> str:
     """The table, a row per fault, counts of what was right."""
-    lines = [f"Target `{target}`, two gloo ranks on the CPU.", "", _HEAD, _RULE]
+    where = _OWN if target == TARGET else f"Target `{target}`, two gloo ranks on the CPU."
+    lines = [where, "", _HEAD, _RULE]
     for fault, judgements in rows:
         runs = len(judgements)
         right = [
@@ -107,19 +128,26 @@ def as_markdown(rows: Sequence[tuple[Fault, Sequence[Judgement]]], target: str) 
     return "\n".join(lines) + "\n"
 
 
-def write_into(page: Path, table: str) -> None:
-    """Put the table between the page's two marks. Raises SystemExit where they are missing."""
+def write_into(page: Path, table: str, target: str = "local") -> None:
+    """Put the table between the page's two marks for this kind of target. Raises SystemExit where they are missing."""
+    kind = "" if target == "local" else target.partition(":")[0] + " "
+    marks = _BEGIN.format(kind=kind), _END.format(kind=kind)
     text = page.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(_BEGIN)
-    _, end, after = rest.partition(_END)
+    before, begin, rest = text.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not (begin and end):
-        raise SystemExit(f"{page} has no {_BEGIN} and {_END}")
+        raise SystemExit(f"{page} has no {marks[0]} and {marks[1]}")
     page.write_text(f"{before}{begin}\n{table}{end}{after}", encoding="utf-8")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Run the fault matrix and print its table.")
     parser.add_argument("--target", default="local", help="local, ssh:HOST or slurm:NAME")
+    parser.add_argument(
+        "--own-cluster",
+        action="store_true",
+        help="a Slurm cluster of two nodes, started for this and ended with it; also runs what takes a host away",
+    )
     parser.add_argument("--repetitions", type=int, default=1, metavar="N")
     parser.add_argument(
         "--at-once",

@@ -9,7 +9,8 @@ above it:
 * ``rank``: the rank to blame; ``any`` where all fail alike, ``none`` where nothing fails
 * ``kind``: of the root failure, several joined with ``or``; ``none`` where nothing fails
 * ``line``: how the blamed line of the source begins, or ``none``
-* ``waits``: how the line begins on which the other rank of a hang waits (optional)
+* ``waits``: how the line begins on which the other rank waits (optional)
+* ``hosts``: how many hosts the program needs (optional, 1); once it prints ``take away HOST``, that one is
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 _KEYS = ("fault", "outcome", "rank", "kind", "line")
-_OPTIONAL = ("cases", "waits")
+_OPTIONAL = ("cases", "hosts", "waits")
 _OUTCOMES = ("failed", "succeeded")
 _NOTHING = "none"
 
@@ -46,6 +47,8 @@ class Fault:
     """From 1; None where nothing may be reported."""
     waits: int | None
     """The line that another rank waits on."""
+    hosts: int = 1
+    """More than one: a host goes down, which only a cluster of the tests' own can bear."""
 
     @property
     def identifier(self) -> str:
@@ -108,6 +111,7 @@ def _fault(program: Path, source: str, told: dict[str, str], case: str | None) -
         kinds=frozenset(kind.split(" or ")) - {_NOTHING},
         line=None if told["line"] == _NOTHING else _row(program, source, told["line"]),
         waits=_row(program, source, told["waits"]) if "waits" in told else None,
+        hosts=int(told.get("hosts", "1")),
     )
 
 

@@ -16,8 +16,11 @@ from ranksafe.runs.model import Failure, Outcome, RunResult
 from tests.fault_matrix import fault_matrix
 from tests.fault_matrix.execution import Judgement, execute, judge, remove_control_groups
 from tests.fault_matrix.header import Fault, HeaderError, read_faults
+from tests.fault_matrix.own_cluster import TARGET, own_cluster
+from tests.targets.slurm_cluster import missing_program
 
-FAULTS = {fault.identifier: fault for fault in read_faults()}
+FAULTS = {fault.identifier: fault for fault in read_faults() if fault.hosts == 1}
+WITH_SEVERAL_HOSTS = {fault.identifier: fault for fault in read_faults() if fault.hosts > 1}
 IN_EVERY_RUN = (
     "hang_in_collective-broadcast",
     "os_exit",
@@ -52,6 +55,18 @@ def test_a_fault_is_told_right(identifier: str, torch_python: Path) -> None:
 @pytest.mark.parametrize("identifier", sorted(set(FAULTS) - set(IN_EVERY_RUN)))
 def test_every_other_fault_is_told_right(identifier: str, torch_python: Path) -> None:
     _is_told_right(FAULTS[identifier], torch_python)
+
+
+@pytest.mark.long
+@pytest.mark.torch
+@pytest.mark.parametrize("identifier", [*WITH_SEVERAL_HOSTS, "leaves_early", "straggler"])
+def test_a_fault_on_two_nodes_is_told_right(identifier: str, torch_python: Path) -> None:
+    if missing_program() is not None:
+        pytest.skip(f"needs {missing_program()}: apt-get install slurm-wlm munge")
+    fault = {**FAULTS, **WITH_SEVERAL_HOSTS}[identifier]
+    with own_cluster(torch_python) as own:
+        judgement = execute(fault, TARGET, torch_python, own)
+    assert judgement.right, judgement
 
 
 def _is_told_right(fault: Fault, python: Path) -> None:
@@ -152,3 +167,5 @@ def test_the_table_counts_and_takes_its_place_in_the_page(tmp_path: Path) -> Non
     assert text.endswith("<!-- table: end -->\nAfter.\n")
     assert table in text
     assert "old" not in text
+    with pytest.raises(SystemExit, match="slurm table: begin"):
+        fault_matrix.write_into(page, table, "slurm:own")

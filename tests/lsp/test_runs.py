@@ -69,6 +69,7 @@ async def test_a_failure_is_drawn_on_its_line_until_it_is_mended(
     uri = editor.open("train.py", FAILING)
     await editor.version_shown(uri, 1)
     await _run(editor, uri)
+    await _ended(editor)
 
     failures = await editor.until(lambda: _failures(editor, uri))
     (failure,) = [one for one in failures if one.severity is types.DiagnosticSeverity.Error]
@@ -82,7 +83,6 @@ async def test_a_failure_is_drawn_on_its_line_until_it_is_mended(
     assert "可能与 rank 有关" in failure.message
     chain = [one.location.range.start.line for one in failure.related_information or ()]
     assert chain[0] == CALLING_LINE
-    await _ended(editor)
     _check_progress(editor)
 
     lenses = [lens.command.command for lens in await editor.lenses(uri) if lens.command]
@@ -250,17 +250,95 @@ async def test_a_hang_is_ended_and_drawn_on_the_line_of_each_rank(
     assert any(one.startswith("the ranks hang") for one in told)
 
 
+STAYING = """\
+import atexit
+import os
+import signal
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+
+def stay():
+    while not Path(__file__).with_name("shown").exists():
+        time.sleep(0.05)
+
+
+def main():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    dist.init_process_group("gloo")
+    dist.barrier()
+    if dist.get_rank() == 1:
+        time.sleep(3)  # time for a heartbeat
+        end_in_some_way()
+    atexit.register(stay)
+    dist.all_reduce(torch.ones(4))
+
+
+if __name__ == "__main__":
+    main()
+"""
+"""Rank 0 loses its connection, and neither its end nor the launcher's SIGTERM makes it leave."""
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux 5.3 and Python 3.9")
+@pytest.mark.parametrize(
+    ("way", "kind"),
+    [('raise ValueError("bad batch")', "exception"), ("os.kill(os.getpid(), 9)", "killed")],
+)
+async def test_the_cause_is_drawn_while_the_launcher_still_waits_for_another_rank(
+    start_editor: StartEditor, way: str, kind: str
+) -> None:
+    editor = await start_editor(options={"python": TORCH_PYTHON})
+    script = STAYING.replace("end_in_some_way()", way)
+    uri = editor.open("train.py", script)
+    await editor.version_shown(uri, 1)
+    await _run(editor, uri)
+    (failure,) = await editor.until(lambda: _failures(editor, uri))
+    assert _ends(editor) == 0
+    assert "(on rank 1)" in failure.message
+    line = failure.range.start.line
+    assert script.splitlines()[line].strip() in (way, "time.sleep(3)  # time for a heartbeat")
+    # What is edited meanwhile stays so: moved, or mended.
+    if kind == "exception":
+        version = editor.type(uri, 0, 0, "# moved\n")
+    else:
+        version = editor.type(uri, line, 0, "        pass\n")
+        version = editor.type(uri, line + 1, 0, "#")
+    await editor.version_shown(uri, version)
+    (editor.folder / "shown").touch()
+    await _ended(editor)
+
+    # Never was anything else said to be the cause, and the end only adds the rank that lost its connection.
+    drawn = [
+        one
+        for each in editor.published
+        for one in each.diagnostics
+        if one.source == "ranksafe run" and one.severity is types.DiagnosticSeverity.Error
+    ]
+    causes = {(one.message.splitlines()[0], (one.data or {})["kind"]) for one in drawn}
+    assert causes == {(failure.message.splitlines()[0], kind)}
+    at_last = _failures(editor, uri)
+    errors = [one for one in at_last if one.severity is types.DiagnosticSeverity.Error]
+    assert [one.range.start.line for one in errors] == ([line + 1] if kind == "exception" else [])
+    assert ["(on rank 0)" in one.message for one in at_last if one not in errors] == [True]
+
+
 async def _run(editor: Editor, uri: str) -> None:
     answer: dict[str, Any] = await editor.execute("ranksafe.run", uri, {"cpuRanks": 2})
     assert answer.get("runId"), answer
 
 
 async def _ended(editor: Editor, count: int = 1) -> None:
-    def ends() -> int:
-        reports = editor.client.progress_reports.values()
-        return sum(isinstance(one, types.WorkDoneProgressEnd) for each in reports for one in each)
+    await editor.until(lambda: _ends(editor) >= count)
 
-    await editor.until(lambda: ends() >= count)
+
+def _ends(editor: Editor) -> int:
+    """How many runs have ended."""
+    reports = editor.client.progress_reports.values()
+    return sum(isinstance(one, types.WorkDoneProgressEnd) for each in reports for one in each)
 
 
 def _check_progress(editor: Editor) -> None:

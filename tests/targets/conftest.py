@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from .cable import cable  # noqa: F401 - a fixture
 from .far_host import far, ssh_host  # noqa: F401 - fixtures
 from .slurm_cluster import SlurmCluster, missing_program, running_cluster
+from .slurm_user import cluster, small_disk  # noqa: F401 - fixtures
 
 
 @pytest.fixture(scope="session")
@@ -26,5 +28,5 @@ def slurm_cluster() -> Iterator[SlurmCluster]:
     missing = missing_program()
     if missing is not None:
         pytest.skip(f"needs {missing}: apt-get install slurm-wlm munge")
-    with running_cluster() as cluster:
-        yield cluster
+    with running_cluster() as started:
+        yield started

@@ -23,12 +23,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from ranksafe.runs import supervisor
+
 NODES = ("n1", "n2")
 GPUS_PER_NODE = 2
 MEMORY_MIB = 6000
 _MEMORY_CGROUP = Path("/sys/fs/cgroup/memory")
 _SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 _READY_SECONDS = 30.0
+_DAEMONS = Path(__file__).with_name("slurm_daemons.py")
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
 
 
@@ -58,16 +61,34 @@ class SlurmCluster:
         ).stdout
 
     def lose_node(self, name: str) -> None:
-        """As if its power were cut: its daemon and what its jobs run are gone at once."""
-        daemon = int((self.folder / f"slurmd.{name}.pid").read_text())
-        steps = subprocess.run(
-            ["ps", "-eo", "pid=,args="], stdout=subprocess.PIPE, text=True, check=True
-        ).stdout.splitlines()
-        os.kill(daemon, signal.SIGKILL)
-        for step in steps:
-            pid, _, words = step.strip().partition(" ")
-            if words.startswith("slurmstepd:") and str(self.folder) in _environment(int(pid)):
-                os.kill(int(pid), signal.SIGKILL)
+        """As if its power were cut: its daemon and all that its jobs run are gone at once."""
+        self._signal_node(name, signal.SIGKILL)
+
+    def cut_off_node(self, name: str) -> None:
+        """As if its network were gone: nothing there answers any more, and no connection ends."""
+        self._signal_node(name, signal.SIGSTOP)
+
+    def return_node(self, name: str) -> None:
+        """Start a lost node again."""
+        self._signal_node(name, signal.SIGKILL)
+        (self.folder / f"return.{name}").touch()
+        self.wait_until_idle()
+
+    def _signal_node(self, name: str, number: signal.Signals) -> None:
+        # Slurm's own first: they would tell the controller of the ends of the others.
+        for pid in (*self._daemons_of(name), *self._tasks_of(name)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _daemons_of(self, name: str) -> list[int]:
+        """slurmd and the managers of its steps: they write its log."""
+        log = str(self.folder / f"slurmd.{name}.log")
+        return [pid for pid in _processes() if log in _open_files(pid)]
+
+    def _tasks_of(self, name: str) -> list[int]:
+        own = (f"SLURMD_NODENAME={name}", f"SLURM_CONF={self.configuration}")
+        told = {pid: _environment(pid).split("\0") for pid in _processes()}
+        return [pid for pid, variables in told.items() if all(each in variables for each in own)]
 
     def wait_until_idle(self) -> None:
         """Until every node has nothing to do."""
@@ -82,6 +103,16 @@ class SlurmCluster:
         logs = [f"{path.name}: {path.read_text(errors='replace')[-2000:]}" for path in sorted(said)]
         raise RuntimeError("the nodes are not idle:\n" + "\n".join(logs))
 
+    @contextmanager
+    def occupied(self) -> Iterator[str]:
+        """Somebody else's job has all GPUs; its id."""
+        wanted = ["--nodes=2", f"--gres=gpu:{GPUS_PER_NODE}", "--output=/dev/null"]
+        job = self.ask("sbatch", "--parsable", *wanted, "--wrap", "sleep 100").strip()
+        try:
+            yield job
+        finally:
+            self.ask("scancel", job)
+
     def jobs(self) -> list[str]:
         """The ids of the jobs that wait or run."""
         return self.ask("squeue", "-h", "-o", "%i").split()
@@ -90,9 +121,6 @@ class SlurmCluster:
 @contextmanager
 def running_cluster() -> Iterator[SlurmCluster]:
     """Start a cluster; its jobs end with it."""
-    # Not at the top: what runs below the supervisor is this file, too, and needs nothing of ranksafe.
-    from ranksafe.runs import supervisor
-
     # Not pytest's folder: the path of a socket has 107 bytes.
     folder = Path(tempfile.mkdtemp(prefix="ranksafe-slurm-"))
     limited = os.geteuid() == 0 and os.access(_MEMORY_CGROUP, os.W_OK)
@@ -100,7 +128,7 @@ def running_cluster() -> Iterator[SlurmCluster]:
     daemons = _prepare(cluster)
     (folder / "daemons.json").write_text(json.dumps(daemons))
     specification = {
-        "command": [sys.executable, __file__, str(folder)],
+        "command": [sys.executable, str(_DAEMONS), str(folder)],
         "environment": {**os.environ, "SLURM_CONF": str(cluster.configuration)},
         "working_directory": str(folder),
         "directory": str(folder),
@@ -121,6 +149,19 @@ def running_cluster() -> Iterator[SlurmCluster]:
         owner.stdin.close()
         owner.wait(30)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _processes() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+
+
+def _open_files(pid: int) -> set[str]:
+    found = set()
+    with contextlib.suppress(OSError):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.add(str(link.readlink()))
+    return found
 
 
 def _environment(pid: int) -> str:
@@ -232,26 +273,3 @@ def _program(name: str) -> str:
     found = shutil.which(name, path=_SEARCHED)
     assert found is not None, name
     return found
-
-
-def _run_daemons(folder: Path) -> None:
-    """Below the supervisor: start the daemons one after the other, and stay as long as they do."""
-    daemons = []
-    for command in json.loads((folder / "daemons.json").read_text()):
-        with (folder / f"{Path(command[0]).name}.stderr").open("ab") as errors:
-            daemons.append(
-                subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors
-                )
-            )
-        end = time.monotonic() + _READY_SECONDS
-        while len(daemons) == 1 and not (folder / "munge" / "socket").exists():
-            if time.monotonic() > end:
-                return
-            time.sleep(0.02)
-    for daemon in daemons:
-        daemon.wait()
-
-
-if __name__ == "__main__":
-    _run_daemons(Path(sys.argv[1]))

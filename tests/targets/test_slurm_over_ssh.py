@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.model import Outcome, RunEvent, RunRequest
 from ranksafe.runs.start import start_run
 from ranksafe.runs.targets.slurm.settings import clusters_file
@@ -80,8 +82,8 @@ def test_the_project_is_sent_and_a_failure_there_is_drawn_here(
     assert (root.rank, root.message) == (1, "ValueError: not on this node")
     assert (root.filename, root.line) == (str(script.parent / "helper.py"), 6)
     (here,) = {event.text for event in events if event.text.startswith("here ")}
-    assert here.startswith(f"here {tmp_path / 'shared disk' / 'projects'}/")
-    assert here.endswith("/my project")
+    assert here.startswith(f"here {tmp_path / 'shared disk' / 'runs'}/")
+    assert here.endswith("/tree/my project")
 
 
 @pytest.mark.long
@@ -106,3 +108,84 @@ def test_a_lost_connection_does_not_end_the_job(
     assert any("is reached again" in text for text in said)
     lines = [event.text for event in events if event.kind == "output" and event.rank == 0]
     assert lines == [str(number) for number in range(8)]
+
+
+@pytest.mark.usefixtures("login")
+def test_a_project_that_does_not_fit_the_disk_there(
+    slurm_cluster: SlurmCluster, small_disk: Path, tmp_path: Path
+) -> None:
+    described = clusters_file().read_text()
+    clusters_file().write_text(
+        described.replace(f"'{tmp_path / 'shared disk'}'", f"'{small_disk / 'runs'}'")
+    )
+    project = tmp_path / "my project"
+    project.mkdir()
+    (project / "train.py").write_text("pass\n")
+    (project / "large.bin").write_bytes(os.urandom(30_000_000))
+    request = RunRequest(
+        project / "train.py", "slurm:far", gpus=1, launcher="python", working_directory=project
+    )
+    with pytest.raises(RunNotPossible) as caught:
+        start_run(request, lambda _: None)
+    assert "No space left on device" in caught.value.message.en
+    assert "`folder` in clusters.toml" in caught.value.message.en
+    assert "clusters.toml" in caught.value.message.zh_cn
+    assert slurm_cluster.jobs() == []
+    (project / "large.bin").unlink()
+    result = start_run(request, lambda _: None).wait(120.0)
+    assert result is not None
+    assert result.outcome is Outcome.SUCCEEDED
+
+
+_WAITS_ITS_TURN = """\
+import os, time
+from pathlib import Path
+import helper
+
+print("says", helper.TEXT, Path("settings.txt").read_text(), Path("data/set.txt").exists(), flush=True)
+os.makedirs("out", exist_ok=True)
+Path("out", helper.TEXT).write_text("result")
+Path("settings.txt").write_text("spoiled")
+time.sleep(2)
+"""
+
+
+def _said(events: list[RunEvent]) -> list[str]:
+    return [event.text for event in events if event.kind == "output" and event.rank == 0]
+
+
+def test_a_later_submission_changes_nothing_under_a_job_that_waits(
+    login: SshServer, slurm_cluster: SlurmCluster, tmp_path: Path
+) -> None:
+    project = tmp_path / "my project"
+    project.mkdir()
+    script = project / "train it.py"
+    script.write_text(_WAITS_ITS_TURN)
+    large = project / "weights.bin"
+    large.write_bytes(b"w" * 2_000_000)
+    runs, heard = [], []
+    with slurm_cluster.occupied():
+        for text in ("first", "second"):
+            (project / "helper.py").write_text(f"TEXT = {text!r}\n")
+            (project / "settings.txt").write_text(f"of {text}")
+            heard.append([])
+            request = RunRequest(
+                script, "slurm:far", gpus=1, launcher="python", working_directory=project
+            )
+            runs.append(start_run(request, heard[-1].append))
+            # What runs leave in the project's folder there is seen by all of them.
+            (base,) = (tmp_path / "shared disk" / "projects").glob("*/my project")
+            (base / "data").mkdir(exist_ok=True)
+            (base / "data" / "set.txt").write_text("x")
+        assert len(slurm_cluster.jobs()) == 3
+    results = [run.wait(120.0) for run in runs]
+    assert [result and result.outcome for result in results] == [Outcome.SUCCEEDED] * 2, heard
+    assert _said(heard[0]) == ["says first of first False"]
+    assert _said(heard[1]) == ["says second of second True"]
+    assert {path.name for path in (base / "out").iterdir()} == {"first", "second"}
+    assert (base / "settings.txt").read_text() == "of second"
+    trees = sorted((tmp_path / "shared disk" / "runs").glob("*/tree/my project"))
+    assert len(trees) == 2
+    assert {(tree / large.name).stat().st_ino for tree in trees} == {
+        (base / large.name).stat().st_ino
+    }

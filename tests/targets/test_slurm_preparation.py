@@ -6,25 +6,18 @@ import base64
 import json
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ranksafe.localization import Translated
 from ranksafe.runs.errors import RunNotPossible
-from ranksafe.runs.explain.evidence import Evidence
-from ranksafe.runs.explain.job_end import FILE, load_job_end, with_job_end
-from ranksafe.runs.explain.words import without_place
-from ranksafe.runs.model import Failure, RunRequest
+from ranksafe.runs.model import RunRequest
 from ranksafe.runs.targets import target_named
 from ranksafe.runs.targets.slurm.batch import Size, batch_script, sbatch_options, size_of
 from ranksafe.runs.targets.slurm.compute_node import node as node_program
 from ranksafe.runs.targets.slurm.mirror import Mirror
 from ranksafe.runs.targets.slurm.settings import Cluster, clusters_file, read_clusters
 
-_OWN = ("NODE_FAIL", "PREEMPTED", "UNKNOWN")
-_TEXT = Translated("a peer is lost", "失去对端")
 _NASTY = "/a b/'c' \"d\" $(touch pwned) `touch pwned` %j \\ 名前\n-x"
 
 
@@ -46,6 +39,8 @@ def test_a_cluster_is_described_in_the_users_own_file(configuration: Path) -> No
     ("text", "complaint"),
     [
         ("[big]\nlogn = 'x'\n", "logn"),
+        ("[big]\nconda = 'a'\ninterpreter = 'b'\n", "conda"),
+        ("[big]\nconda = '-n'\n", "conda"),
         ("[big]\nnodes = '2'\n", "nodes"),
         ("[big]\nnodes = 0\n", "nodes"),
         ("[big]\ngpus-per-node = -1\n", "gpus-per-node"),
@@ -190,76 +185,3 @@ def test_what_is_damaged_is_left_out(tmp_path: Path) -> None:
     for entry in ({}, {"file": "rank0.stdout"}, {"file": "rank0.stdout", "data": "?"}, {"file": 1}):
         mirror.take(entry)
     assert mirror.sizes() == {}
-
-
-def _ended(folder: Path, state: str, batch: str = "", log: str = "", **more: Any) -> list[Failure]:
-    end = {"job": "12", "state": state, "nodes": ["gpu1", "gpu2"], **more}
-    (folder / FILE).write_text(json.dumps(end))
-    (folder / "batch.log").write_text(batch)
-    (folder / "node.1.log").write_text(log)
-    lost = replace(without_place("peer-lost", _TEXT, _TEXT, "en"), rank=0)
-    vague = without_place("launcher", _TEXT, _TEXT, "en")
-    return with_job_end(
-        [lost] if state not in _OWN else [lost, vague], Evidence({}), load_job_end(folder), "en"
-    )
-
-
-@pytest.mark.parametrize(
-    ("state", "batch", "log", "kind", "message"),
-    [
-        (
-            "NODE_FAIL",
-            "srun: error: Node failure on gpu2\nsrun: Job step aborted\n",
-            "",
-            "node-failure",
-            "node gpu2 failed (job 12)",
-        ),
-        ("NODE_FAIL", "", "", "node-failure", "node gpu1, gpu2 failed (job 12)"),
-        ("PREEMPTED", "", "", "preempted", "job 12 was preempted"),
-        ("UNKNOWN", "", "", "run-lost", "Slurm does not know any more how job 12 ended"),
-        (
-            "FAILED",
-            "/var/spool/slurmd/job12/slurm_script: 2: exec: /env/bin/python: not found\n",
-            "",
-            "not-on-the-node",
-            "node gpu1 cannot use /env/bin/python: not found",
-        ),
-        (
-            "FAILED",
-            "/var/spool/slurmd/job12/slurm_script: line 2: /env/bin/python: No such file or directory\n",
-            "",
-            "not-on-the-node",
-            "node gpu1 cannot use /env/bin/python: No such file or directory",
-        ),
-        (
-            "FAILED",
-            "",
-            "ranksafe: node gpu2 cannot use /home/me/a: b: Permission denied\n",
-            "not-on-the-node",
-            "node gpu2 cannot use /home/me/a: b: Permission denied",
-        ),
-    ],
-)
-def test_what_slurm_did_comes_before_what_the_ranks_felt_of_it(
-    tmp_path: Path, state: str, batch: str, log: str, kind: str, message: str
-) -> None:
-    own, lost = _ended(tmp_path, state, batch, log)
-    assert (own.kind, own.message, own.root_cause) == (kind, message, True)
-    assert not lost.root_cause
-
-
-def test_a_runs_folder_that_the_nodes_do_not_see_is_named(tmp_path: Path) -> None:
-    own, _ = _ended(tmp_path, "FAILED", began=False, directory="/tmp/runs/1")
-    assert own.message == "node gpu1 cannot use /tmp/runs/1: it is not there"
-
-
-def test_a_time_limit_is_told_where_the_ranks_were(tmp_path: Path) -> None:
-    (told,) = _ended(tmp_path, "TIMEOUT")
-    assert told.root_cause
-    assert told.explanation.en.startswith("Slurm ended the job at its time limit")
-
-
-@pytest.mark.parametrize("state", ["FAILED", "COMPLETED", "OUT_OF_MEMORY"])
-def test_other_ends_are_the_ranks_to_explain(tmp_path: Path, state: str) -> None:
-    (told,) = _ended(tmp_path, state)
-    assert (told.kind, told.root_cause) == ("peer-lost", True)

@@ -15,8 +15,11 @@ import pytest
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.hosts.errors import HostLost, HostUnreachable, ProgramFailed
 from ranksafe.runs.hosts.ssh import CONFIG_VARIABLE, SshHost, remote_word
+from ranksafe.runs.remote.reconnection import Reconnection
 
+from .far_host import processes_with, until
 from .ssh_server import HOST, SshServer, ssh_server
+from .test_remote_record import RUN
 
 _ECHO = """
 import json, os, sys
@@ -226,6 +229,19 @@ def test_a_host_that_accepts_and_says_nothing_is_given_up(
         monkeypatch.setattr("ranksafe.runs.hosts.ssh._START_SECONDS", 2.0)
         with pytest.raises(HostUnreachable, match="in time"):
             SshHost(HOST).ask("print(1)", {})
+
+
+def test_who_stops_seeking_leaves_no_process_behind(
+    server: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = f"4711.{os.getpid()}{time.monotonic_ns()}"
+    config = server.client_config("hanging", f"ProxyCommand sh -c 'sleep {mark}; true'")
+    monkeypatch.setenv(CONFIG_VARIABLE, str(config))
+    attempt = Reconnection(SshHost(HOST), RUN, tmp_path)
+    until(lambda: processes_with(mark) != [])
+    attempt.abandon()
+    until(lambda: processes_with(mark) == [], 5)
+    assert attempt.conversation is None
 
 
 def test_no_agent_is_forwarded(

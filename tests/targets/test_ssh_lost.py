@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from ranksafe.runs.attach import attach, waiting_runs
 from ranksafe.runs.errors import RunNotPossible
+from ranksafe.runs.hosts.errors import HostUnreachable
 from ranksafe.runs.model import Outcome, RunEvent
+from ranksafe.runs.remote.record import read_record, write_record
 
+from .cable import Cable
 from .far_host import Far, processes_with, until
-from .ssh_server import ssh_server
 
 _COUNTING = """\
 import sys, time
@@ -52,20 +52,24 @@ def test_a_broken_line_is_mended_and_no_output_is_lost(far: Far) -> None:
     assert result.failures[0].filename == str(far.project / "train.py")
 
 
-def test_a_run_that_was_left_is_come_back_to_and_explained(
-    far: Far, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = _counting(far, 45, end="{}['key']")
+def test_a_run_that_was_left_is_come_back_to_and_explained(far: Far) -> None:
+    far.settle("patience-minutes = 0.03")
+    script = _counting(far, 100, end="{}['key']")
     run = far.start(script)
-    until(lambda: len(_numbers(far.events)) > 5)
-    monkeypatch.setattr("ranksafe.runs.remote.process.PATIENCE_SECONDS", 2.0)
+    until(lambda: len(_numbers(far.events)) > 25)
     far.cut_off()
     result = run.wait(60)
     assert result is not None
     assert result.outcome is Outcome.FAILED
-    assert result.failures[0].kind == "connection-lost"
+    assert result.failures[0].kind == "host-lost"
     assert f"ranksafe attach {run.run_id}" in result.failures[0].explanation.en
     assert waiting_runs() == [run.run_id]
+    last = f'Rank 0 last printed "line {_numbers(far.events)[-1]}" and was at train.py:'
+    assert last in result.failures[0].explanation.en
+    with pytest.raises(HostUnreachable) as raised:
+        attach(run.run_id, [].append)
+    assert last in raised.value.message.en
+    assert "rank 0 最后输出" in raised.value.message.zh_cn
     script.write_text("# edited meanwhile\n" + script.read_text())
     far.connect()
     events: list[RunEvent] = []
@@ -74,11 +78,48 @@ def test_a_run_that_was_left_is_come_back_to_and_explained(
         attach(run.run_id, events.append)
     result = again.wait(60)
     assert result is not None
-    assert _numbers(events) == list(range(45))
+    assert _numbers(events) == list(range(100))
     assert (result.failures[0].message, result.failures[0].line) == ("KeyError: 'key'", 6)
     assert waiting_runs() == []
     with pytest.raises(RunNotPossible, match="has ended"):
         attach(run.run_id, events.append)
+
+
+@pytest.mark.long
+def test_who_comes_back_keeps_the_time_limit(far: Far) -> None:
+    mark = f"ranksafe-test-limit-{os.getpid()}-{time.monotonic_ns()}"
+    far.settle("patience-minutes = 0.03")
+    run = far.start(_counting(far, 3000), timeout_seconds=12, on_hang="report", arguments=(mark,))
+    until(lambda: len(_numbers(far.events)) > 5)
+    far.cut_off()
+    assert run.wait(60) is not None
+    assert processes_with(mark) != []
+    far.connect()
+    events: list[RunEvent] = []
+    again = attach(None, events.append)
+    result = again.wait(60)
+    assert result is not None
+    assert any("no end after 12 s" in event.text for event in events)
+    assert processes_with(mark) == []
+    record = read_record(far.cache / "runs" / run.run_id)
+    assert record is not None
+    assert record.request("en").on_hang == "report"
+
+
+def test_a_run_that_ended_in_time_while_nobody_looked(far: Far) -> None:
+    far.settle("patience-minutes = 0.02")
+    run = far.start(_counting(far, 30), timeout_seconds=12)
+    until(lambda: len(_numbers(far.events)) > 5)
+    far.cut_off()
+    assert run.wait(60) is not None
+    until(lambda: far.report(run.run_id).get("returncode", 1) == 0)
+    record = read_record(far.cache / "runs" / run.run_id)
+    assert record is not None
+    write_record(replace(record, started=record.started - 60), far.cache / "runs" / run.run_id)
+    far.connect()
+    result = attach(None, far.events.append).wait(60)
+    assert result is not None
+    assert result.outcome is Outcome.SUCCEEDED
 
 
 def _in_terminal(far: Far, script: Path, mark: str) -> subprocess.Popen[bytes]:
@@ -170,71 +211,12 @@ def test_on_request_a_lost_line_ends_the_run(far: Far, monkeypatch: pytest.Monke
     assert run.wait(60) is not None
 
 
-@dataclass
-class Cable:
-    """Two network namespaces with a cable between them."""
-
-    near: str
-    far: str
-
-    def set(self, state: str) -> None:
-        _ip("-n", self.near, "link", "set", "rs-near", state)
-
-
-def _ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
-
-
-@pytest.fixture
-def cable() -> Iterator[Cable]:
-    if os.getuid() != 0 or shutil.which("ip") is None:
-        pytest.skip("needs root and ip: sudo, apt-get install iproute2")
-    both = Cable(f"rs-near-{os.getpid()}", f"rs-far-{os.getpid()}")
-    try:
-        _ip("netns", "add", both.near)
-    except subprocess.CalledProcessError:
-        pytest.skip("network namespaces are not permitted here")
-    try:
-        _ip("netns", "add", both.far)
-        _ip(
-            "link",
-            "add",
-            "rs-near",
-            "netns",
-            both.near,
-            "type",
-            "veth",
-            "peer",
-            "name",
-            "rs-far",
-            "netns",
-            both.far,
-        )
-        for name, device, address in (
-            (both.near, "rs-near", "10.77.7.1/24"),
-            (both.far, "rs-far", "10.77.7.2/24"),
-        ):
-            _ip("-n", name, "addr", "add", address, "dev", device)
-            _ip("-n", name, "link", "set", device, "up")
-            _ip("-n", name, "link", "set", "lo", "up")
-        yield both
-    finally:
-        _ip("netns", "del", both.near)
-        subprocess.run(["ip", "netns", "del", both.far], capture_output=True, check=False)
-
-
 def test_the_network_goes_away_and_comes_back(
     far: Far, cable: Cable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing says so: no end of a connection, only silence."""
-    program = tmp_path / "bin" / "ssh"
-    program.parent.mkdir()
-    program.write_text(f'#!/bin/sh\nexec ip netns exec {cable.near} {shutil.which("ssh")} "$@"\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr("ranksafe.runs.hosts.ssh._OPTIONS", _IMPATIENT)
-    inside = ("ip", "netns", "exec", cable.far)
-    with ssh_server(tmp_path / "sshd", address="10.77.7.2", port=2222, prefix=inside) as server:
+    cable.plug_in(tmp_path, monkeypatch)
+    with cable.server(tmp_path) as server:
         monkeypatch.setenv("RANKSAFE_SSH_CONFIG", str(server.config))
         run = far.start(_counting(far, 110, end="raise ValueError('in the end')"))
         until(lambda: len(_numbers(far.events)) > 5)
@@ -245,12 +227,3 @@ def test_the_network_goes_away_and_comes_back(
     assert result is not None
     assert _numbers(far.events) == list(range(110))
     assert result.failures[0].message == "ValueError: in the end"
-
-
-_IMPATIENT = (
-    "BatchMode=yes",
-    "ConnectTimeout=3",
-    "ServerAliveCountMax=2",
-    "ServerAliveInterval=1",
-    "LogLevel=ERROR",
-)

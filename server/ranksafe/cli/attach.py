@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from ranksafe.cli.output_options import add_output_arguments
 from ranksafe.cli.running import carry_out
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.attach import attach
@@ -13,25 +14,12 @@ _RUN = Translated(
     "the run's id (default: the newest that was not seen to its end)",
     "运行的编号（默认：尚未看到结果的最新一次）",
 )
-_FORMAT = Translated("how to print the result", "结果的输出格式")
-_COLOR = Translated("when to use colours", "何时使用颜色")
 
 
 def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     """The arguments of `attach`."""
     parser.add_argument("run", nargs="?", metavar="RUN", help=_RUN.in_language(language))
-    parser.add_argument(
-        "--output-format",
-        choices=["text", "json", "github"],
-        default="text",
-        help=_FORMAT.in_language(language),
-    )
-    parser.add_argument(
-        "--color",
-        choices=["auto", "always", "never"],
-        default="auto",
-        help=_COLOR.in_language(language),
-    )
+    add_output_arguments(parser, language, ("text", "json", "github"))
 
 
 def execute(arguments: argparse.Namespace, language: Language) -> int:

@@ -1,8 +1,9 @@
 """What the client tells the server: initializationOptions and the settings of section ``ranksafe``.
 
 Nothing here is trusted to have the right shape. What reaches a process (`ClientOptions.python`,
-`ClientOptions.run_environment`) is read from initializationOptions alone, which the client fills from the user's own
-settings; ``workspace/configuration`` may carry a workspace's values and sets analysis keys only.
+`ClientOptions.run_environment`, `ClientOptions.ssh_config_file`) is read from initializationOptions alone, which the
+client fills from the user's own settings; ``workspace/configuration`` may carry a workspace's values and sets analysis
+keys only.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class ClientOptions:
     """The interpreter of the user's project, chosen by the user."""
     state_directory: Path = field(default_factory=lambda: default_state_directory())
     run_environment: Mapping[str, str] = field(default_factory=dict)
+    ssh_config_file: Path | None = None
+    """For ssh, in place of ``~/.ssh/config``; used in trusted workspaces only."""
     settings: Settings = Settings()
 
 
@@ -57,6 +60,7 @@ def read_options(value: object) -> ClientOptions:
         if isinstance(state, str) and state
         else default_state_directory(),
         run_environment={key: text for key, text in environment.items() if isinstance(text, str)},
+        ssh_config_file=_absolute(given.get("sshConfigFile")),
         settings=read_settings(settings),
     )
 
@@ -97,6 +101,12 @@ def as_mapping(value: object) -> Mapping[str, Any]:
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
+
+
+def _absolute(value: object) -> Path | None:
+    """A relative path would lead into the workspace."""
+    path = Path(value).expanduser() if isinstance(value, str) and value else None
+    return path if path is not None and path.is_absolute() else None
 
 
 def _texts(value: object) -> tuple[str, ...]:

@@ -102,8 +102,8 @@ class RunControl:
 
         def on_event(event: RunEvent) -> None:
             loop.call_soon_threadsafe(self._show_event, progress, event)
-            if event.kind == "hang":
-                loop.call_soon_threadsafe(self._show_hang, request.script, event)
+            if event.kind in ("hang", "first-failure"):
+                loop.call_soon_threadsafe(self._show_failures, request.script, event)
 
         def agrees(question: Translated) -> bool:
             return asyncio.run_coroutine_threadsafe(self._ask(question), loop).result()
@@ -162,15 +162,15 @@ class RunControl:
         return answer is not None and answer.title == go_on
 
     def _show_event(self, progress: Progress, event: RunEvent) -> None:
-        if event.kind in ("status", "step", "ranks", "hang", "failure"):
+        if event.kind in ("status", "step", "ranks", "hang", "first-failure", "failure"):
             progress.report(event.text.splitlines()[0] if event.text else "")
 
-    def _show_hang(self, script: Path, event: RunEvent) -> None:
-        """Draw a hang while the run goes on; without failures, what was drawn is no longer so."""
+    def _show_failures(self, script: Path, event: RunEvent) -> None:
+        """Draw what is certain while the run goes on; without failures, what was drawn is no longer so."""
         server = self._server
         run_id = self.running(script) or ""
         findings = [finding_of(script, run_id, failure) for failure in event.failures]
-        server.run_findings.replace(script, findings)
+        server.run_findings.update(script, findings)
         server.publisher.show_changed(server.documents)
         server.publisher.show_unopened(server.unopened_failures())
         server.log(event.text)
@@ -183,7 +183,7 @@ class RunControl:
             self._logs[run_id] = result.log
         server = self._server
         if result.outcome.value != "cancelled":
-            server.run_findings.replace(active.script, findings_of(active.script, result))
+            server.run_findings.update(active.script, findings_of(active.script, result))
             server.publisher.show_changed(server.documents)
             server.publisher.show_unopened(server.unopened_failures())
         summary = _summary(active.script, result).in_language(server.language)

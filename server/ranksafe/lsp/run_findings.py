@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ranksafe.runs.model import Failure, Frame, RunResult
 
 
+Key = tuple[str, Path, str, Range]
+
+
 @dataclass(frozen=True, slots=True)
 class RunFinding:
     """One failure of a run, on the line that caused it."""
@@ -32,6 +35,13 @@ class RunFinding:
     related: tuple[Related, ...]
     is_root_cause: bool
     """False: a rank that failed because another one had."""
+    told: Range
+    """Where the run told of it; edits since have moved `range`."""
+
+    @property
+    def key(self) -> Key:
+        """The same for what is told while the run goes on and again, with more known, at its end."""
+        return self.run_id, self.path, self.kind, self.told
 
     def shifted(self, touched: TouchedLines) -> RunFinding | None:
         """The finding after an edit; None when its line was edited."""
@@ -45,6 +55,8 @@ class RunFindings:
     """The failures of each script's last run, by file."""
 
     _by_path: dict[Path, list[RunFinding]] = field(default_factory=dict)
+    _told: dict[Path, frozenset[Key]] = field(default_factory=dict)
+    """What was shown last of each script's run."""
 
     def of(self, path: Path | None) -> list[RunFinding]:
         """The failures in a file. The list is shared: an open document takes away what its edits outdate."""
@@ -54,8 +66,22 @@ class RunFindings:
         """Put the failures of a script's new run in place of those of its last one."""
         for known in self._by_path.values():
             known[:] = [finding for finding in known if finding.script != script]
-        for finding in findings:
+        given = list(findings)
+        self._told[script] = frozenset(finding.key for finding in given)
+        for finding in given:
             self.of(finding.path).append(finding)
+
+    def update(self, script: Path, findings: Iterable[RunFinding]) -> None:
+        """The same, where some may have been shown while the run went on: those stay where edits have moved them, and
+        what was mended meanwhile does not come back."""
+        given = list(findings)
+        told = self._told.get(script, frozenset())
+        now = {known.key: known.range for known in self.all() if known.script == script}
+        standing = [each for each in given if each.key in now or each.key not in told]
+        self.replace(
+            script, [replace(each, range=now.get(each.key, each.range)) for each in standing]
+        )
+        self._told[script] = frozenset(each.key for each in given)
 
     def all(self) -> list[RunFinding]:
         """Every failure that still stands."""
@@ -70,18 +96,20 @@ def findings_of(script: Path, result: RunResult) -> list[RunFinding]:
 def finding_of(script: Path, run_id: str, failure: Failure) -> RunFinding:
     """One failure as a place; one without a line stands at the top of the script."""
     path = _absolute(failure.filename) if failure.filename and failure.line else None
+    place = Range(Position(0, 0), Position(0, 0))
+    if path is not None:
+        place = _range(failure.line, failure.column, failure.end_line, failure.end_column)
     return RunFinding(
         script=script,
         run_id=run_id,
         path=path or script,
-        range=_range(failure.line, failure.column, failure.end_line, failure.end_column)
-        if path
-        else Range(Position(0, 0), Position(0, 0)),
+        range=place,
         code=failure.code,
         kind=failure.kind,
         message=_message(failure),
         related=tuple(_related(frame) for frame in _callers(failure)),
         is_root_cause=failure.root_cause,
+        told=place,
     )
 
 

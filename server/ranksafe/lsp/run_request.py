@@ -97,6 +97,10 @@ def request_for(
 
         if target not in named_targets():
             raise Refused(UNKNOWN_TARGET.filled(target=target))
+    if not is_here(target):
+        from ranksafe.runs.hosts.ssh import choose_config
+
+        choose_config(server.options.ssh_config_file)
     gpus = None if is_rehearsal(target) else _count(given.get("gpus"))
     cpu_ranks = _count(given.get("cpuRanks"))
     return RunRequest(

@@ -16,7 +16,7 @@ _CRASHES = frozenset({-4, -6, -7, -8, -11})
 _RESTARTED = re.compile(r"will restart worker group", re.IGNORECASE)
 _LAUNCHED = re.compile(
     r"torch[./]distributed[./](?:run|launch|elastic)|multi_gpu_launcher|deepspeed_launcher|^srun: |launch\.py:\d+"
-    r"|ChildFailedError|failed \(exitcode: |Sending process \d+ closing signal",
+    r"|ChildFailedError|failed \(exitcode: |Sending process \d+ closing signal|ray::\w",
     re.MULTILINE,
 )
 
@@ -30,7 +30,11 @@ def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
     loose: dict[float | None, Raised] = {}
     for lines in said.others:
         found = locate_tracebacks(lines)
-        loose.update((float(each.first), each.raised) for each in found if counts(each))
+        loose.update(
+            (float(each.first), each.raised)
+            for each in found
+            if counts(each) and not _in_thread(each)
+        )
     if _RESTARTED.search(evidence.launcher):
         # The same rank may have printed it once for every attempt.
         loose = dict(list(loose.items())[:1])
@@ -42,14 +46,24 @@ def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
     return len(raised) if len({gist(each) for each in raised.values()}) == 1 else 0
 
 
+def was_launched(text: str) -> bool:
+    """Whether a launcher of several processes speaks in this text."""
+    return _LAUNCHED.search(text) is not None
+
+
 def is_open_ended(evidence: Evidence, said: SaidBy) -> bool:
     """Whether there may have been more ranks than the log shows: one that never spoke is not in it."""
-    return any(number >= 0 for number in said.ranks) or bool(_LAUNCHED.search(evidence.launcher))
+    return any(number >= 0 for number in said.ranks) or was_launched(evidence.launcher)
 
 
 def counts(each: Located) -> bool:
     """Whether a traceback is a rank's own, and not one that went on or a launcher's."""
     return not each.ignored and each.raised.type not in _LAUNCHER_WORDS
+
+
+def _in_thread(each: Located) -> bool:
+    """Whether it ended a thread, and not a process of its own."""
+    return each.raised.where is not None and not each.raised.where.startswith("Process ")
 
 
 def follows(raised: Raised) -> bool:

@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from ranksafe.localization import Language
-from ranksafe.runs.common_failure import counts, follows, is_open_ended, ranks_alike
+from ranksafe.runs.common_failure import (
+    follows,
+    is_open_ended,
+    ranks_alike,
+    was_launched,
+)
 from ranksafe.runs.explain import words
 from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised, RankEvidence, fatal_frames
 from ranksafe.runs.explain.explain import explain
 from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.printed import Printed, is_exception, printed_failure
-from ranksafe.runs.explain.slurm_tasks import failed_task, tasks_are_ranks
-from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
+from ranksafe.runs.explain.printed import (
+    Printed,
+    is_exception,
+    last_complaint,
+    printed_failure,
+)
+from ranksafe.runs.explain.slurm_tasks import exited_rank, failed_task, tasks_are_ranks
+from ranksafe.runs.explain.traceback_text import (
+    cut_traceback,
+    locate_tracebacks,
+    outside,
+)
 from ranksafe.runs.explain.unfold import spawned_rank
-from ranksafe.runs.log_text.progress import is_completion, is_progress
 from ranksafe.runs.log_text.reader import Line, LogReader, SaidBy
 from ranksafe.runs.lost_threads import add_threads, of_threads
 from ranksafe.runs.model import Failure
+from ranksafe.runs.survived import counts_on, final, last_traceback, not_gone_on, went_on
 
 _LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
 _BAD_EXIT = re.compile(
-    r"^srun: error: .*: Exited with exit code [1-9]|exits with return code = -?[1-9]", re.MULTILINE
+    r"^srun: error: .*: Exited with exit code [1-9]|exits with return code = -?[1-9]"
+    r"|Error executing job with overrides: |^Exited with exit code [1-9]\d*\.$",
+    re.MULTILINE,
 )
 _SAYS_SO = re.compile(
     _BAD_EXIT.pattern
@@ -42,9 +58,6 @@ _LAUNCHER_FILE = re.compile(
 _STOPPED_AT_ONCE = frozenset({-4, -7, -8, -9, -11})
 """Signals after which no traceback can be the reason."""
 _CRASHES = frozenset({-4, -6, -7, -8, -11})
-_SURVIVED_LINES = 60
-_SURVIVED_TIMES = 2
-_STEPS_AFTER = 3
 _OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
 _UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
 _TAIL_SHOWN = 12
@@ -102,6 +115,8 @@ def evidence_of(said: SaidBy) -> Evidence:
         _add_printed(ranks, said, report, ended)
         if any(rank.raised and not _only_follows(rank) for rank in ranks.values()):
             ranks = {number: rank for number, rank in ranks.items() if rank.raised is not None}
+    if not ended and not any(rank.raised for rank in ranks.values()):
+        _add_cut_off(ranks, said)
     last = said.tail[-1][1].strip() if said.tail and not ranks and not ended else ""
     if is_exception(last) and not any(word in last for word in _LAUNCHER_WORDS):
         ranks[_NO_RANK] = RankEvidence(_NO_RANK, raised=Raised("", last, ()))
@@ -125,11 +140,12 @@ def _rank(
 ) -> RankEvidence:
     lines = said.ranks[number]
     rank = RankEvidence(number, errors=text)
-    printed = printed_failure(lines, lambda at: not ended and _went_on(at, said))
     found = every = locate_tracebacks(lines)
+    free = outside(lines, (each for each in every if each.ignored))
+    printed = printed_failure(free, _survived(free, said, ended))
     if not ended and number not in said.uncaught:
-        found = _final(found, said, ended)
-    chosen = _last_traceback(found)
+        found = final(found, said, ended)
+    chosen = last_traceback(found)
     if report.exits.get(number) in _STOPPED_AT_ONCE:
         chosen = None
     if chosen is not None:
@@ -144,13 +160,9 @@ def _rank(
     return rank
 
 
-def _last_traceback(found: Iterable[Located]) -> Located | None:
-    """The last traceback counts: earlier ones were survived. So does the one before, if the last only follows it."""
-    own = [each for each in found if counts(each)]
-    if not own:
-        return None
-    causes = [each for each in own[-3:] if not follows(each.raised)]
-    return causes[-1] if causes else own[-1]
+def _survived(lines: list[Line], said: SaidBy, ended: bool) -> Callable[[int, bool], bool]:
+    """Whether the run went on after a printed message; after a warning its own stream's steps tell."""
+    return lambda at, warns: (not ended and went_on(at, said)) or (warns and counts_on(at, lines))
 
 
 def _add_loose(
@@ -160,18 +172,25 @@ def _add_loose(
 
     Of those that end the log the first that is no mere consequence counts.
     """
+    exits = report.exits.values()
     found = [
-        each for lines in said.others for each in _final(locate_tracebacks(lines), said, ended)
+        each
+        for lines in said.others
+        for each in not_gone_on(final(locate_tracebacks(lines), said, ended), lines, exits)
     ]
-    found.sort(key=lambda each: each.first)
     if not found:
         return
-    chosen = next((each for each in found if not follows(each.raised)), found[0])
+    found.sort(key=lambda each: (follows(each.raised), each.raised.where is not None, each.first))
+    chosen = found[0]
     number = spawned_rank(chosen.raised)
     if _is_launchers(chosen.raised):
         number = _NO_RANK
     number = _by_message(chosen.raised, ranks) if number is None else number
-    number = report.first or 0 if number is None else number
+    if number is None:
+        launcher = "\n".join(_joined(lines) for lines in said.others)
+        several = bool(said.ranks) or was_launched(launcher)
+        number = report.first if report.first is not None else exited_rank(launcher)
+        number = (_NO_RANK if several else 0) if number is None else number
     rank = ranks.setdefault(number, RankEvidence(number))
     if rank.raised is not None and follows(chosen.raised):
         return
@@ -189,40 +208,25 @@ def _by_message(raised: Raised, ranks: Mapping[int, RankEvidence]) -> int | None
     return quoting[0] if len(said) >= _TELLING_WORDS and len(quoting) == 1 else None
 
 
-def _final(found: Iterable[Located], said: SaidBy, ended: bool) -> list[Located]:
-    """The tracebacks at the end of a stream, without those after which the run went on."""
-    final: list[Located] = []
-    everything = list(found)
-    for each in everything:
-        if final and each.first - final[-1].last > _SURVIVED_LINES and not ended:
-            final.clear()
-        final.append(each)
-    own = [each for each in final if counts(each)]
-    if not own or ended or len(own) < len(final):
-        return own
-    last = own[-1]
-    if said.tail and said.tail[-1][0] > last.last and (last.logged or _is_habit(last, everything)):
-        return []
-    return [] if _went_on(last.last, said) else own
-
-
-def _is_habit(each: Located, found: Sequence[Located]) -> bool:
-    """Whether the same was survived before, more than once."""
-    return sum(other.raised.text == each.raised.text for other in found) > _SURVIVED_TIMES
-
-
 def _add_printed(
     ranks: dict[int, RankEvidence], said: SaidBy, report: LauncherReport, ended: bool
 ) -> None:
     """A message of a launcher, a scheduler or of C++ that is known by itself."""
     for lines in said.others:
-        printed = printed_failure(lines, lambda at: not ended and _went_on(at, said))
+        free = outside(lines, locate_tracebacks(lines))
+        printed = printed_failure(free, _survived(free, said, ended))
         if printed is None or (report.exits and printed.signature.kind == "stopped-by-launcher"):
             continue
         number = report.first if report.first is not None else _NO_RANK
         rank = ranks.setdefault(number, RankEvidence(number))
         if rank.raised is None or (_only_follows(rank) and not printed.secondary):
             rank.raised, rank.raised_at = _with_stack(printed, _joined(lines)), float(printed.at)
+
+
+def _add_cut_off(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
+    """Tracebacks that nothing caught and in whose middle the log ends."""
+    for number in said.uncaught & ranks.keys():
+        ranks[number].raised = cut_traceback(said.ranks[number])
 
 
 def _add_stack(ranks: dict[int, RankEvidence], launcher: str, report: LauncherReport) -> None:
@@ -237,14 +241,6 @@ def _with_stack(printed: Printed, text: str) -> Raised:
     if not printed.raised.message.startswith("Fatal Python error: "):
         return printed.raised
     return replace(printed.raised, frames=fatal_frames(text))
-
-
-def _went_on(at: int, said: SaidBy) -> bool:
-    """Whether the log counts steps after this line, up to its end, or says that the run came to its end."""
-    after = [text for number, text in said.tail if number > at]
-    return sum(is_progress(text) for text in after) >= _STEPS_AFTER or any(
-        is_completion(text) for text in after
-    )
 
 
 def _only_follows(rank: RankEvidence) -> bool:
@@ -265,7 +261,9 @@ def _finished(failure: Failure, said: SaidBy) -> Failure:
     if failure.rank is not None and failure.rank < 0:
         failure = replace(failure, rank=None)
     if failure.kind == "exit-status" and not failure.frames:
-        failure = replace(failure, explanation=words.NOT_IN_LOG)
+        complaint = last_complaint(_end_of(said))
+        told = words.PRINTED_BEFORE.filled(line=complaint) if complaint else words.NOT_IN_LOG
+        failure = replace(failure, explanation=told)
     if failure.root_cause and failure.kind in _UNKNOWN and not failure.frames:
         failure = replace(failure, excerpt=_end_of(said))
     return failure

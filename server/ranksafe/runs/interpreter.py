@@ -50,6 +50,13 @@ class Interpreter:
     versions: Mapping[str, str]
     torch_cuda: str | None
     """The CUDA version torch was built for; None: a CPU build, or no torch."""
+    command: tuple[str, ...] = ()
+    """What starts it where that is no single program (``apptainer exec IMAGE python``); `path` then only names it."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The beginning of every command line that runs it."""
+        return self.command or (str(self.path),)
 
 
 def find_interpreter(request: RunRequest) -> Path:

@@ -108,7 +108,7 @@ def launch_command(
     source = _read(request.script)
     path = elsewhere.script if elsewhere else str(request.script.absolute())
     script = (path, *request.arguments)
-    python = str(interpreter.path)
+    python = interpreter.words
     if request.config_file is not None:
         if request.launcher not in (None, Style.ACCELERATE.value):
             raise RunNotPossible(_CONFIG_OF_ACCELERATE.filled(launcher=request.launcher))
@@ -119,7 +119,7 @@ def launch_command(
         config = elsewhere.config_file if elsewhere else str(request.config_file.absolute())
         options: tuple[str, ...] = ("--config_file", config)
         options += _accelerate_node(node) if node else ()
-        return (python, "-m", "accelerate.commands.launch", *options, *script), None
+        return (*python, "-m", "accelerate.commands.launch", *options, *script), None
     if request.launcher is not None:
         style = Style(request.launcher)
     else:
@@ -127,16 +127,16 @@ def launch_command(
     if style is Style.PYTHON:
         if node is not None:
             raise RunNotPossible(_NODES_NEED_LAUNCHER)
-        return (python, "-u", *script), None
+        return (*python, "-u", *script), None
     _require("torch", interpreter)
     everywhere = ranks * (node.count if node else 1)
     if style is Style.TORCHRUN:
         options = (f"--nproc_per_node={ranks}", *_torchrun_node(node or _only_node(elsewhere)))
-        return (python, "-m", "torch.distributed.run", *options, *script), everywhere
+        return (*python, "-m", "torch.distributed.run", *options, *script), everywhere
     _require("accelerate", interpreter)
     options = _accelerate_options(everywhere, directory, request.environment, elsewhere)
     options += _accelerate_node(node or _only_node(elsewhere))
-    return (python, "-m", "accelerate.commands.launch", *options, *script), everywhere
+    return (*python, "-m", "accelerate.commands.launch", *options, *script), everywhere
 
 
 def _only_node(elsewhere: Elsewhere | None) -> Node:

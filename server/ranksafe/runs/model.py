@@ -129,7 +129,8 @@ class RunEvent:
     """Something to show while a run goes on."""
 
     kind: str
-    """"status" (text for people), "output" (a line of a rank), "step", "ranks" (what they do), "hang", "failure"."""
+    """"status" (text for people), "output" (a line of a rank), "step", "ranks" (what they do), "hang", "first-failure"
+    (why the run is about to end), "failure" (when it has ended)."""
     text: str
     rank: int | None = None
     stream: str = "stdout"
@@ -140,7 +141,7 @@ class RunEvent:
     devices: tuple[str, ...] = ()
     """With "ranks": memory and utilisation of each GPU in a few words, where nvidia-smi tells."""
     failures: tuple[Failure, ...] = ()
-    """With "hang": what to draw on which lines; empty when what was reported is no longer so."""
+    """With "hang" and "first-failure": what to draw on which lines; empty when a reported hang is no longer one."""
 
 
 @dataclass(frozen=True, slots=True)

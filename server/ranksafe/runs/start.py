@@ -10,24 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from ranksafe.localization import Translated
+from ranksafe.runs.conclusion import Ending, conclude
 from ranksafe.runs.directory import new_run_directory, release
 from ranksafe.runs.errors import RunCancelled, RunNotPossible
-from ranksafe.runs.explain import explain
-from ranksafe.runs.explain.comparisons import compare_ranks
-from ranksafe.runs.explain.evidence import Evidence, load_evidence, parse_entry
-from ranksafe.runs.explain.job_end import load_job_end, with_job_end
+from ranksafe.runs.explain.evidence import parse_entry
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.out_of_sight import out_of_sight
-from ranksafe.runs.explain.rehearsed import Verdict, judged, load_rehearsal
-from ranksafe.runs.explain.remote_paths import with_local_files
-from ranksafe.runs.explain.silent import with_silent_failures
+from ranksafe.runs.explain.rehearsed import Verdict
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.log import CombinedLog
-from ranksafe.runs.model import Failure, Outcome, RankReport, RunEvent, RunRequest, RunResult
-from ranksafe.runs.predicted import with_predicted_rule
+from ranksafe.runs.model import RankReport, RunEvent, RunRequest, RunResult
 from ranksafe.runs.records.recorder import Recorder
 from ranksafe.runs.targets import target_named
-from ranksafe.runs.targets.protocol import GoesOn, Listener, Output, Process
+from ranksafe.runs.targets.protocol import GoesOn, Listener, OutOfReach, Output, Process
 from ranksafe.runs.watch.observer import Observer
 
 _POLL_SECONDS = 0.03
@@ -128,51 +122,19 @@ class Run:
 
     def _finish(self) -> RunResult:
         directory = self._process.collect()
-        evidence = load_evidence(directory, self._plan.ranks)
-        edited = with_local_files(evidence, directory)
-        evidence.status = self._status()
-        language = self._request.language
-        user_code = self._user_code
-        failures, ranks = explain(evidence, user_code, language)
-        if evidence.status == "hung":
-            failures = [*self._observer.failures, *failures]
-        failures = with_job_end(failures, evidence, load_job_end(directory), language)
-        failures = [with_predicted_rule(failure, self._plan.ranks) for failure in failures]
-        if evidence.status == "detached":
-            failures = [out_of_sight(self._request.target, self.run_id, language)]
-        elif evidence.status not in ("cancelled", "hung"):
-            compare_ranks(directory, evidence)
-            edited += with_local_files(evidence, directory)
-            failures = with_silent_failures(failures, evidence, user_code, language)
-        verdict = self._judge(directory, evidence, failures)
+        ended = self._timed_out or self._observer.ends_run
+        ending = Ending(self._status(), ended, tuple(self._observer.failures))
+        request, plan = self._request, self._plan
+        conclusion = conclude(request, plan, directory, self.run_id, ending, self._user_code)
+        verdict = conclusion.verdict
         for sentence in self._observer.last_words():
-            self._say(sentence.in_language(language))
+            self._say(sentence.in_language(request.language))
         for failure in (each for each in verdict.failures if each.root_cause):
             self._emit("failure", failure.message, failure.rank)
-        missed = self._missed(evidence, verdict.outcome)
-        limits = [*self._plan.limits, *verdict.limits, *missed, *edited]
-        result = self._as_result(verdict, ranks, limits)
-        self._recorder.end(result, (*self._plan.modified, *verdict.modified), limits)
+        limits = (*plan.limits, *conclusion.limits)
+        result = self._as_result(verdict, conclusion.ranks, limits)
+        self._recorder.end(result, (*plan.modified, *verdict.modified), limits)
         return result
-
-    def _judge(self, directory: Path, evidence: Evidence, failures: list[Failure]) -> Verdict:
-        outcome = self._outcome(evidence.status, evidence.returncode, failures)
-        rehearsal = load_rehearsal(directory)
-        if rehearsal is None:
-            return Verdict(outcome, failures)
-        return judged(rehearsal, evidence, outcome, failures, self._request.language)
-
-    def _missed(self, evidence: Evidence, outcome: Outcome) -> list[Translated]:
-        """A smoke run of a script whose steps are not torch's optimizer steps is an ordinary run."""
-        steps = self._request.steps
-        stopped = any(rank.stopped for rank in evidence.ranks.values())
-        if steps is None or stopped or outcome is not Outcome.SUCCEEDED:
-            return []
-        return (
-            []
-            if any(rank.steps for rank in evidence.ranks.values())
-            else [_NO_STEPS.filled(steps=steps)]
-        )
 
     def _as_result(
         self,
@@ -196,17 +158,6 @@ class Run:
             run_directory=self._directory,
             simulation_limit=verdict.simulation_limit,
         )
-
-    def _outcome(self, status: str, returncode: int | None, failures: Sequence[Failure]) -> Outcome:
-        if self._timed_out or self._observer.ends_run:
-            return Outcome.FAILED
-        if status == "cancelled":
-            return Outcome.CANCELLED
-        if status == "failed-to-start":
-            return Outcome.NOT_STARTED
-        if status == "exited" and returncode == 0:
-            return Outcome.SILENT_FAILURE if failures else Outcome.SUCCEEDED
-        return Outcome.FAILED
 
     def _journal(self, line: Output) -> None:
         """Tell of the steps; rank 0 speaks for all."""
@@ -236,6 +187,8 @@ class Run:
         limit = self._request.timeout_seconds
         if limit is None or self._timed_out or time.monotonic() - self._started < limit:
             return
+        if isinstance(self._process, OutOfReach) and not self._process.is_seen_to_go_on:
+            return  # it may have ended in time
         self._timed_out = True
         self._say(_TIMED_OUT.filled(seconds=f"{limit:g}").in_language(self._request.language))
         self._process.cancel()
@@ -292,10 +245,6 @@ def start_run(
 
 
 _STEP = Translated(en="optimizer step {step}", zh_cn="优化器第 {step} 步")
-_NO_STEPS = Translated(
-    en="no optimizer step was seen: the script ran to its end, not {steps} steps",
-    zh_cn="没有观察到优化器步：脚本一直运行到结束，而不是在 {steps} 步后停止",
-)
 _TIMED_OUT = Translated(
     en="no end after {seconds} s: the run is being stopped",
     zh_cn="{seconds} 秒后仍未结束：正在停止运行",

@@ -100,6 +100,17 @@ function M.failure()
   return failure, vim.api.nvim_buf_get_lines(M.buffer, failure.lnum, failure.lnum + 1, false)[1]
 end
 
+-- Wait until the script's run is over: a failure is shown earlier than that.
+function M.ended()
+  M.wait('the end of the run', function()
+    for _, lens in ipairs(M.lenses()) do
+      if lens.command.command == 'ranksafe.openReport' then
+        return true
+      end
+    end
+  end)
+end
+
 function M.text()
   return table.concat(vim.api.nvim_buf_get_lines(M.buffer, 0, -1, false), '\n')
 end

@@ -23,6 +23,10 @@ _ABORTED = re.compile(
     re.MULTILINE,
 )
 """glibc's words (malloc.c, assert.c)."""
+_TERMINATED = re.compile(
+    r"terminate called after throwing an instance of '[^']+'\s*\n\s*what\(\):\s+(?P<what>[^\n]+)"
+)
+"""libstdc++'s words for an exception that nothing caught."""
 _OUT_OF_MEMORY = re.compile(
     r"^.*(?:oom[-_]kill event|: Out Of Memory|Memory cgroup out of memory|Out of memory: Kill|OOMKilled"
     r"|node running low on memory|due to memory pressure \(OOM\)).*$",
@@ -103,13 +107,35 @@ def _with_proof(failure: Failure, evidence: Evidence) -> Failure:
 
 
 def _with_last_words(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
-    """What glibc or an assertion in C said before the only rank that was aborted ended."""
+    """What C++, glibc or an assertion in C said before the only rank that was aborted ended."""
     aborted = [rank for rank, status in report.exits.items() if status == -signal.SIGABRT]
-    found = _ABORTED.search(_everything(evidence))
+    said_by_all = _everything(evidence)
+    if failure.rank in aborted and (uncaught := _uncaught_in_cpp(failure, said_by_all)):
+        return uncaught
+    found = _ABORTED.search(said_by_all)
     if found is None or len(aborted) != 1 or failure.rank != aborted[0]:
         return failure
     said = _HEAP if found["heap"] else _C_ASSERTION
     return replace(failure, explanation=said.filled(words=found["heap"] or found["check"]))
+
+
+def _uncaught_in_cpp(failure: Failure, text: str) -> Failure | None:
+    """The failure by the C++ exception that nothing caught, if all those printed say the same; None without one."""
+    whats = [found["what"].strip() for found in _TERMINATED.finditer(text)]
+    known = [match(what) for what in whats]
+    kinds = {each[0].kind for each in known if each and not each[0].secondary}
+    if len(kinds) == 1 and all(known):
+        at, signature = next((at, each) for at, each in enumerate(known) if each)
+        return replace(
+            failure,
+            kind=signature[0].kind,
+            code=signature[0].code,
+            message=whats[at],
+            explanation=signature[1],
+        )
+    if len(set(whats)) == 1 and not any(known):
+        return replace(failure, explanation=_UNCAUGHT_IN_CPP.filled(words=whats[0]))
+    return None
 
 
 def _with_kernel_check(failure: Failure, evidence: Evidence) -> Failure:
@@ -131,6 +157,10 @@ _HEAP = Translated(
     "was noticed tells little: suspect extensions built for another version of torch, and two copies of one library.",
     zh_cn="编译代码终止了该 rank：“{words}”。它在此之前已经破坏了所申请的内存，因此发现问题的位置意义不大："
     "请检查为其他版本 torch 构建的扩展，以及同一个库的两个副本。",
+)
+_UNCAUGHT_IN_CPP = Translated(
+    en='An error in compiled code that nothing caught ended the rank: "{words}".',
+    zh_cn="编译代码中未被捕获的错误终止了该 rank：“{words}”。",
 )
 _C_ASSERTION = Translated(
     en='A check in compiled code failed and ended the rank: "{words}".',

@@ -15,6 +15,8 @@ from ranksafe.runs.explain.signatures import Signature, match
 from ranksafe.runs.model import Frame
 
 _WATCHDOG = frozenset({"collective-timeout", "watchdog-stuck"})
+_VAGUE = frozenset({"worker-died"})
+"""Kinds that say only that something ended: what they were raised from may say why."""
 _OWN_ABORT = re.compile(
     r"^(?:free|malloc|realloc)\(\): |^corrupted |double free or corruption|: Assertion `[^`]*' failed\.$",
     re.MULTILINE,
@@ -63,7 +65,14 @@ def _as_aborted(death: Death) -> Death:
     """NCCL's watchdog ends a rank by SIGABRT after a timeout, so that signal is no cause where others tell of one."""
     by_watchdog = death.ending is Ending.SILENT and death.exit == -signal.SIGABRT
     by_watchdog = by_watchdog and not _OWN_ABORT.search(death.rank.errors)
-    return replace(death, ending=Ending.STOPPED) if by_watchdog else death
+    return replace(death, ending=Ending.STOPPED) if by_watchdog or _left_bare(death) else death
+
+
+def _left_bare(death: Death) -> bool:
+    """Whether it left with the status of an exception that is not in the log: after a timeout, most likely the same."""
+    rank = death.rank
+    told = rank.exit_frames or rank.os_exit is not None or rank.asked_exit is not None
+    return death.ending is Ending.SILENT and death.exit == 1 and not told
 
 
 def _death(rank: RankEvidence, evidence: Evidence, report: LauncherReport) -> Death:
@@ -90,9 +99,15 @@ def _death(rank: RankEvidence, evidence: Evidence, report: LauncherReport) -> De
 
 
 def _exit_of(rank: RankEvidence, evidence: Evidence, report: LauncherReport) -> int | None:
-    status = report.exits.get(rank.rank, report.exits.get(rank.local_rank))
+    status = report.exits.get(rank.rank)
+    listed = report.pids.get(rank.local_rank)
+    if status is None and (rank.pid is None or listed in (None, rank.pid)):
+        # Else it is the rank of that number on another node.
+        status = report.exits.get(rank.local_rank)
     if status is None and len(evidence.ranks) == 1:
         status = report.only_exit if report.only_exit is not None else evidence.returncode
+    if status is None and rank.pid not in report.stopped_pids:
+        status = rank.exit
     if status is None and evidence.returncode == 0:
         status = 0
     return status
@@ -104,11 +119,16 @@ def known_failure(raised: Raised) -> tuple[Signature, Translated] | None:
     What was merely being handled when another error came (``__context__``) explains nothing by itself.
     """
     explicit = [raised, *_causes(raised)]
+    if raised.cause and (raised.cause.where or "").startswith("DataLoader worker"):
+        # Its own message only quotes the worker's.
+        explicit.append(explicit.pop(0))
+    vague: tuple[Signature, Translated] | None = None
     for each in explicit:
         known = lost_worker(each) or match(each.text, each.frames, innermost(each.frames))
-        if known is not None:
+        if known is not None and known[0].kind not in _VAGUE:
             return known
-    return None
+        vague = vague or known
+    return vague
 
 
 def _causes(raised: Raised) -> list[Raised]:

@@ -80,7 +80,11 @@ class RankEvidence:
     """The interpreter shut down in order (not killed, no ``os._exit``)."""
     ended_at: float | None = None
     exit: int | None = None
-    """Status seen by the launcher; negative: a signal."""
+    """Status of its process as the supervisor saw it; negative: a signal."""
+    watched: bool = False
+    """Whether the supervisor would see its process end at once."""
+    gone: bool = False
+    """Whether the supervisor saw its process end."""
     beat: tuple[Frame, ...] = ()
     """Where the main thread was at the last heartbeat."""
     beat_at: float | None = None
@@ -112,6 +116,8 @@ class Evidence:
     """As the process's; "timed-out" where it was ended for taking too long, "hung" where its ranks hung."""
     returncode: int | None = None
     expected_ranks: int | None = None
+    going_on: bool = False
+    """Whether the run has not ended, so that more may come."""
     open_ended: bool = False
     """Whether there may have been more ranks than are known."""
     alike: int = 0
@@ -127,11 +133,24 @@ def load_evidence(directory: Path, expected_ranks: int | None) -> Evidence:
         rank = _load_rank(path)
         if rank is not None:
             evidence.ranks[rank.rank] = rank
+    _read_ends(evidence, directory / "launcher.jsonl")
     evidence.launcher = _tail(directory / "launcher.stdout") + _tail(directory / "launcher.stderr")
     summary = parse_entry(_tail(directory / "supervisor.json"))
     evidence.status = str(summary.get("status", "lost"))
     evidence.returncode = summary.get("returncode")
     return evidence
+
+
+def _read_ends(evidence: Evidence, path: Path) -> None:
+    """What the supervisor noted of the ranks' processes (`supervisor.RankEnds`)."""
+    ranks = {rank.pid: rank for rank in evidence.ranks.values() if rank.pid is not None}
+    for entry in map(parse_entry, _tail(path).splitlines()):
+        rank, status = ranks.get(entry.get("pid", -1)), entry.get("status")
+        if rank is None:
+            continue
+        rank.watched = True
+        if entry.get("event") == "rank-ended":
+            rank.gone, rank.exit = True, status if isinstance(status, int) else None
 
 
 def _load_rank(path: Path) -> RankEvidence | None:

@@ -17,6 +17,7 @@ from ranksafe.runs.explain.deaths import Death, Ending, deaths_of
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
 from ranksafe.runs.explain.extent import said_alike, with_extent
 from ranksafe.runs.explain.failures import failure_of, launcher_failure, marked_evidence
+from ranksafe.runs.explain.going_on import is_certain
 from ranksafe.runs.explain.hangs import hang_failures
 from ranksafe.runs.explain.launcher_report import read_launcher
 from ranksafe.runs.explain.locate import UserCode
@@ -41,6 +42,8 @@ def explain(
         return _unconnected(deaths, language), reports
     ordered = sorted(deaths, key=lambda death: _order(death, report.first))
     root = next((death for death in ordered if death.ending in _CAUSES), None)
+    if evidence.going_on and not is_certain(root, deaths, evidence):
+        return [], reports
     if root is None:
         root = _left_early(deaths) or next(
             (death for death in ordered if death.ending is Ending.PEER_LOST), None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ranksafe.localization import Translated
 from ranksafe.runs.explain import words
 from ranksafe.runs.explain.deaths import Death, Ending
 from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
@@ -69,17 +70,25 @@ def with_extent(
             return _without_ranks(failure, origin, known=True) if plain else failure
         if may_be_about_ranks(failure.message, failure.frames):
             return failure
-        return replace(failure, explanation=words.EVERY_RANK)
+        return _said_also(failure, words.EVERY_RANK)
+    alone = ranks > 1 and met == 1 and root.rank.raised_at != LOOSE
+    # While the run goes on, the others may meet it yet.
+    alone = alone and not evidence.going_on
     if not plain:
-        return failure
+        return _said_also(failure, words.ONLY_ONE_RANK) if alone and not root.known else failure
     if ranks == 1:
         return _without_ranks(failure, origin, known=root.known is not None)
-    if ranks > 1 and met == 1 and root.rank.raised_at != LOOSE:
-        return replace(failure, explanation=words.both(failure.explanation, words.ONLY_ONE_RANK))
-    return failure
+    return _said_also(failure, words.ONLY_ONE_RANK) if alone else failure
 
 
 def _without_ranks(failure: Failure, origin: Raised, *, known: bool) -> Failure:
-    if not known:
-        return replace(failure, explanation=words.ORDINARY.filled(type=origin.type))
-    return replace(failure, explanation=words.both(failure.explanation, words.ONE_GPU_TOO))
+    return _said_also(
+        failure, words.ONE_GPU_TOO if known else words.ORDINARY.filled(type=origin.type)
+    )
+
+
+def _said_also(failure: Failure, sentence: Translated) -> Failure:
+    """The failure with one more sentence, or with that one alone where nothing was known."""
+    if failure.explanation is words.UNKNOWN:
+        return replace(failure, explanation=sentence)
+    return replace(failure, explanation=words.both(failure.explanation, sentence))

@@ -9,12 +9,13 @@ from ranksafe.localization import Language, Translated
 from ranksafe.runs.explain import limits, words
 from ranksafe.runs.explain.deaths import Death, Ending, innermost, known_failure, signal_name
 from ranksafe.runs.explain.evidence import Evidence, Raised
+from ranksafe.runs.explain.going_down import hidden_cause
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.ordinary import is_ordinary
 from ranksafe.runs.explain.printed import printed_failure
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.traceback_text import parse_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank, unfold
+from ranksafe.runs.explain.unlisted import quoted_from_worker, unlisted
 from ranksafe.runs.model import Failure, Frame
 
 _MESSAGE_LIMIT = 2000
@@ -35,7 +36,7 @@ def marked_evidence(evidence: Evidence, user_code: UserCode) -> Evidence:
         if rank.raised is None:
             rank.raised = _printed(rank.errors)
         if rank.raised is not None:
-            rank.raised = _marked(unfold(rank.raised), user_code)
+            rank.raised = hidden_cause(_marked(unfold(rank.raised), user_code))
         rank.exit_frames = user_code.marked(rank.exit_frames)
         rank.beat = user_code.marked(rank.beat)
         rank.fatal = user_code.marked(rank.fatal)
@@ -102,10 +103,8 @@ def raised_failure(raised: Raised, rank: int | None, language: Language) -> Fail
     kind = known[0].kind if known else "exception"
     if known is not None:
         explanation = known[1]
-    elif is_ordinary(origin):
-        explanation = words.RAISED_HERE.filled(type=origin.type)
     else:
-        explanation = words.UNKNOWN
+        explanation = unlisted(raised, origin)
     if raised.where and raised.context is not None and is_starved(raised.context):
         told = words.STARVED.filled(where=raised.where, type=raised.context.type)
         explanation = told if explanation is words.UNKNOWN else words.both(explanation, told)
@@ -176,6 +175,8 @@ def _call_chain(raised: Raised, origin: Raised) -> tuple[Frame, ...]:
 
 
 def _message(raised: Raised, origin: Raised, language: Language) -> str:
+    if origin is raised and (quoted := quoted_from_worker(raised)) is not None:
+        origin = quoted
     first = _short(origin.text if origin.where else raised.text)
     if origin.where:
         return f"{first} [{origin.where}]"
@@ -279,5 +280,5 @@ def launcher_failure(evidence: Evidence, user_code: UserCode, language: Language
 
 def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if "rror" in line]
+    errors = [line for line in lines if "rror" in line or "xited with" in line]
     return (errors or lines or [""])[-1].strip()[:500]

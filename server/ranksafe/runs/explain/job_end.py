@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from ranksafe.localization import Language, Translated
-from ranksafe.runs.explain import words
+from ranksafe.runs.explain import lost_node, words
 from ranksafe.runs.explain.evidence import Evidence, parse_entry
 from ranksafe.runs.model import Failure
 
 FILE: Final = "slurm.json"
-"""In a run's directory: {"job", "state", "reason", "nodes", "exit", "signal", "began", "directory"}."""
+"""In a run's directory: {"job", "state", "reason", "nodes", "down", "exit", "signal", "began", "directory"}."""
 
-_LOST_NODE = re.compile(r"error: Node failure on (?P<node>[\w.,\[\]-]+)")
+_LOST_NODE = re.compile(r"error: Node failure on (?P<nodes>[\w.,\[\]-]+)")
 _NOT_HERE = re.compile(
     r"^ranksafe: node (?P<node>\S+) cannot use (?P<path>.+): (?P<reason>[^:\n]+)$", re.MULTILINE
 )
@@ -35,7 +35,8 @@ class JobEnd:
     state: str
     """As scontrol calls it."""
     nodes: tuple[str, ...]
-    lost_node: str | None = None
+    lost: tuple[str, ...] = ()
+    """Those that failed, as far as somebody names them."""
     unusable: Translated | None = None
     """What a node could not use, as a message."""
 
@@ -47,12 +48,13 @@ def load_job_end(directory: Path) -> JobEnd | None:
         batch = _text(directory / "batch.log")
         logs = {int(path.name.split(".")[1]): _text(path) for path in directory.glob("node.*.log")}
         nodes = tuple(str(name) for name in end.get("nodes") or ())
-        lost = _LOST_NODE.search(batch)
+        down = [str(name) for name in end.get("down") or ()]
+        named = [name for found in _LOST_NODE.finditer(batch) for name in found["nodes"].split(",")]
         return JobEnd(
             job=str(end["job"]),
             state=_state(end),
             nodes=nodes,
-            lost_node=lost["node"] if lost else None,
+            lost=tuple(dict.fromkeys((*named, *down))),
             unusable=_never_began(end, nodes) or _unusable(batch, logs, nodes),
         )
     except (OSError, KeyError, ValueError, TypeError):
@@ -73,11 +75,16 @@ def with_job_end(
     """``failures`` with the scheduler's part in them: its own act comes first, as the cause."""
     if end is None or evidence.status == "cancelled":
         return list(failures)
+    if end.lost and end.state not in _STATES and lost_node.is_cause(failures, end.lost, evidence):
+        # The script saw its peers' ends, and ended, before Slurm missed the node.
+        end = replace(end, state="NODE_FAIL")
     if end.state in ("TIMEOUT", "DEADLINE"):
         return [_with_reason(each, _TIME) for each in failures]
     own = _own_failure(end, language)
     if own is None:
         return list(failures)
+    if own.kind == lost_node.KIND:
+        return lost_node.with_ranks(own, failures, end.lost or end.nodes, evidence, language)
     # What is told of the run as a whole is told better here.
     felt = [replace(each, root_cause=False) for each in failures if each.rank is not None]
     return [own, *felt]
@@ -85,7 +92,7 @@ def with_job_end(
 
 def _own_failure(end: JobEnd, language: Language) -> Failure | None:
     """Of the job as a whole."""
-    values = {"job": end.job, "node": end.lost_node or ", ".join(end.nodes) or "?"}
+    values = {"job": end.job, "node": ", ".join(end.lost or end.nodes) or "?"}
     if end.unusable is not None:
         return words.without_place("not-on-the-node", end.unusable, _NOT_SHARED, language)
     if end.state not in _STATES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import linecache
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,14 @@ from pathlib import Path
 from ranksafe.runs.model import Frame
 
 _OUR_PACKAGES = frozenset({"ranksafe_agent", "ranksafe_rehearsal"})
-_LIBRARY_PARTS = frozenset({"site-packages", "dist-packages", "node_modules"})
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|[^/]*\\[^/]*\.py$")
+"""A path of Windows in a log that is read elsewhere."""
+_INSTALLATION = re.compile(r"^python3\d+$|^(?:ana|mini)?conda\d?$|^miniforge\d?$", re.IGNORECASE)
+"""Folders whose ``Lib`` is Python's own on Windows."""
+_LIBRARY_PARTS = frozenset(
+    {"site-packages", "dist-packages", "node_modules", "transformers_modules"}
+)
+"""Folders of installed code; the last is where transformers keeps the code that a model brings."""
 
 
 class UserCode:
@@ -39,7 +47,9 @@ class UserCode:
         if filename.startswith("<"):
             return False
         path = _real(self.absolute(filename))
-        parts = Path(path).parts
+        parts = (
+            tuple(re.split(r"[\\/]", filename)) if _WINDOWS.match(filename) else Path(path).parts
+        )
         if _LIBRARY_PARTS.intersection(parts) or _is_standard_library(parts):
             return False
         if len(parts) > 1 and parts[-2] == "bin" and "." not in parts[-1]:
@@ -51,7 +61,7 @@ class UserCode:
 
     def absolute(self, filename: str) -> str:
         """The file's absolute name; relative ones are relative to the run's working directory."""
-        if filename.startswith("<"):
+        if filename.startswith("<") or _WINDOWS.match(filename):
             return filename
         return os.path.normpath(Path(self._working_directory, filename))
 
@@ -79,7 +89,11 @@ def _is_ours(filename: str) -> bool:
 
 
 def _is_standard_library(parts: Sequence[str]) -> bool:
-    return any(one == "lib" and two.startswith("python3") for one, two in itertools.pairwise(parts))
+    return any(
+        (one == "lib" and two.startswith("python3"))
+        or (two.lower() == "lib" and _INSTALLATION.search(one) is not None)
+        for one, two in itertools.pairwise(parts)
+    )
 
 
 def _real(path: str) -> str:

@@ -13,6 +13,14 @@ _EXCEPTION = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|Iteration|Killed)(?::|\s*$)"
 )
 _WARNING = re.compile(r"Warning\b|(?<!NCCL )\bWARN(?:ING)?\b|^\[?W\d*[ \]]|\[W\d* ")
+_COMPLAINS = re.compile(
+    r"^\W{0,3}(?:\S+ )?(?:ERROR|FATAL|CRITICAL|Fatal|Error|error)\b(?: error)?\W? ?:? ?\S"
+    r"|\b(?i:not found|does not exist|no such|failed|cannot|can't|unable to|invalid|aborting|exiting|stopping)\b"
+)
+_COMPLAINT = 300
+_OF_A_LAUNCHER = re.compile(
+    r"^(?:srun|slurmstepd|sbatch|wandb)\b|atexit|exit(?:ed|s)? (?:with )?(?:return )?code|torch\.distributed"
+)
 _MESSAGE_LINES = 4
 _LONGEST = 2_000
 
@@ -38,13 +46,26 @@ def is_exception(line: str) -> bool:
     return _EXCEPTION.match(line) is not None
 
 
+def last_complaint(lines: Sequence[str]) -> str | None:
+    """The last line that calls itself an error, as programs print before they leave with a status."""
+    said = (line.strip() for line in reversed(lines))
+    return next(
+        (
+            line[:_COMPLAINT]
+            for line in said
+            if _COMPLAINS.search(line) and not _OF_A_LAUNCHER.search(line)
+        ),
+        None,
+    )
+
+
 def printed_failure(
-    lines: Sequence[tuple[int, str]], went_on_after: Callable[[int], bool] | None = None
+    lines: Sequence[tuple[int, str]], went_on_after: Callable[[int, bool], bool] | None = None
 ) -> Printed | None:
     """The first known message that is no mere consequence or warning; else a warning, else a consequence.
 
-    ``went_on_after``: whether the run was still going after a line; what did not stop it is no failure, unless it
-    changes what the run is worth (training on the CPU unnoticed).
+    ``went_on_after``: whether the run was still going after a line, which is a warning or not; what did not stop it is
+    no failure, unless it changes what the run is worth (training on the CPU unnoticed).
     """
     best: tuple[int, Printed] | None = None
     for index, (at, line) in enumerate(lines):
@@ -52,9 +73,10 @@ def printed_failure(
         if found is None:
             continue
         text, known = found
-        if went_on_after is not None and went_on_after(at) and not known.matters_anyway:
+        warns = _WARNING.search(line) is not None
+        if not known.matters_anyway and went_on_after is not None and went_on_after(at, warns):
             continue
-        weight = 2 if known.secondary else 1 if _WARNING.search(line) else 0
+        weight = 2 if known.secondary else 1 if warns else 0
         if best is None or weight < best[0]:
             raised = Raised(type="", message=_shortened(text), frames=())
             best = (weight, Printed(raised, at, known))

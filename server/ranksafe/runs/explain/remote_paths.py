@@ -83,6 +83,10 @@ class LocalFiles:
         """The frames with names and lines of here."""
         return tuple(self._frame(frame) for frame in frames)
 
+    def followed(self, frames: Iterable[Frame]) -> tuple[Frame, ...]:
+        """Frames that name files of here already, as ranks' answers do, with lines of here."""
+        return tuple(self._at(frame, frame.filename) for frame in frames)
+
     def raised(self, raised: Raised | None) -> Raised | None:
         """An exception and what it came from."""
         if raised is None:
@@ -101,8 +105,9 @@ class LocalFiles:
 
     def _frame(self, frame: Frame) -> Frame:
         name = self.name(frame.filename)
-        if name is None:
-            return frame
+        return frame if name is None else self._at(frame, name)
+
+    def _at(self, frame: Frame, name: str) -> Frame:
         moves = self._moved(name)
         if moves is None:
             return replace(frame, filename=name)

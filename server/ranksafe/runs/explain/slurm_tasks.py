@@ -10,6 +10,9 @@ _FAILED = re.compile(
     re.MULTILINE,
 )
 _TASKS = re.compile(r"^srun: error: [^\s:]+: tasks? ([\d,-]+): ", re.MULTILINE)
+_EXITED = re.compile(
+    r"^srun: error: [^\s:]+: tasks? (?P<tasks>[\d,-]+): Exited with exit code [1-9]", re.MULTILINE
+)
 _OTHER_LAUNCHER = re.compile(
     r"torchrun|torch[./]distributed[./](?:run|launch|elastic)|accelerate|deepspeed|local_rank"
 )
@@ -22,6 +25,15 @@ def failed_task(text: str) -> tuple[int, str] | None:
     """
     failed = {int(found["task"]): found["node"] for found in _FAILED.finditer(text)}
     return next(iter(failed.items())) if len(failed) == 1 else None
+
+
+def exited_rank(text: str) -> int | None:
+    """The rank of the only task that left with a status, where tasks are ranks; srun ended the others."""
+    exited = {found["tasks"] for found in _EXITED.finditer(text)}
+    if len(exited) != 1 or _OTHER_LAUNCHER.search(text):
+        return None
+    tasks = exited.pop()
+    return int(tasks) if tasks.isdigit() else None
 
 
 def tasks_are_ranks(text: str) -> bool:

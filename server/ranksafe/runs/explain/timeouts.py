@@ -142,8 +142,12 @@ _COMPARE = Translated(
     "不是这个。",
 )
 _SAME = Translated(
-    en="All ranks that spoke waited in the same collective ({ranks}): one that is not listed is missing or slow.",
-    zh_cn="已报告的 rank 都在等待同一个集合通信（{ranks}）：未列出的某个 rank 缺席或过慢。",
+    en="All ranks that spoke waited in the same collective ({ranks}). If the group has more ranks, one that is not "
+    "listed is missing or slow. If these are all, they met and no data came through between them: look at the network "
+    "and at the links between the GPUs; with NCCL_P2P_DISABLE=1 or NCCL_IB_DISABLE=1 one of them is left out as a try.",
+    zh_cn="已报告的 rank 都在等待同一个集合通信（{ranks}）。如果该组还有其他 rank，则未列出的某个 rank 缺席或过慢。"
+    "如果这已是全部，则它们都已到达，但数据没有传过去：请检查网络以及 GPU 之间的链路；"
+    "可设置 NCCL_P2P_DISABLE=1 或 NCCL_IB_DISABLE=1 逐一排除。",
 )
 _SAME_BUT = Translated(
     en="These ranks waited in the same collective ({ranks}). Rank {silent} reported no timeout: it never came to that "

@@ -13,9 +13,10 @@ _HEADER = re.compile(
     r"(?:Original |Exception Group |Remote )?Traceback \(most recent call last\):\s*$"
 )
 _FRAME = re.compile(
-    r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+?))?\s*$'
+    r'^(?:> ?|\s*)File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+?))?\s*$'
 )
 _LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: ?(?P<message>.*))?$")
+_BROKEN_SOURCE = re.compile(r"(?:Syntax|Indentation|Tab)Error: ")
 _MARKERS = re.compile(r"^[\s~^]+$")
 _CONNECTORS = {
     "The above exception was the direct cause of the following exception:": "cause",
@@ -47,6 +48,8 @@ class Located:
     """Python or its logging says that it went on: ``Exception ignored in``, ``--- Logging error ---``."""
     logged: bool = False
     """A log record stands right above it, as ``logging.exception`` writes it: the script caught it."""
+    announced: str = ""
+    """The line right above it."""
 
 
 def parse_tracebacks(text: str) -> list[Raised]:
@@ -59,6 +62,24 @@ def locate_tracebacks(lines: Sequence[tuple[int, str]]) -> list[Located]:
     return _Parser(lines).parse()
 
 
+def outside(lines: Sequence[tuple[int, str]], found: Iterable[Located]) -> list[tuple[int, str]]:
+    """The lines that are in none of these tracebacks."""
+    inside: set[int] = set()
+    for each in found:
+        inside.update(range(each.first, each.last + 1))
+    return [line for line in lines if line[0] not in inside]
+
+
+def cut_traceback(lines: Sequence[tuple[int, str]]) -> Raised | None:
+    """The traceback in whose middle the lines end: without a type, its message is the last line there is."""
+    parser = _Parser(lines)
+    parser.parse()
+    if not parser.unfinished:
+        return None
+    last = next((line.strip() for line in reversed(parser.lines) if line.strip()), "")
+    return Raised("", last, parser.unfinished)
+
+
 class _Parser:
     def __init__(self, lines: Iterable[tuple[int, str]]) -> None:
         kept = list(_without_echoes(lines))
@@ -66,6 +87,7 @@ class _Parser:
         self.lines = [_MARGIN.sub("", line) for _, line in kept]
         self.position = 0
         self.headed = False
+        self.unfinished: tuple[Frame, ...] = ()
 
     def parse(self) -> list[Located]:
         found: list[Located] = []
@@ -99,6 +121,7 @@ class _Parser:
                         self.numbers[last],
                         ignored=announced.startswith(_IGNORED),
                         logged=_RECORD.search(announced) is not None,
+                        announced=announced,
                     )
                     _append(found, each, relation, member)
                 relation, member = None, False
@@ -115,7 +138,7 @@ class _Parser:
         if not match or match["function"]:
             return False
         following = self.lines[self.position : self.position + 3]
-        return any(re.match(r"(?:Syntax|Indentation|Tab)Error: ", each) for each in following)
+        return any(_BROKEN_SOURCE.match(each) for each in following)
 
     def _is_cut(self, line: str) -> bool:
         """Whether the text begins in the middle of a traceback, as the end of a longer log does."""
@@ -136,7 +159,7 @@ class _Parser:
                 if frames and not frames[-1].source and not _MARKERS.match(line):
                     frames[-1] = replace(frames[-1], source=line.strip())
             elif line.strip() and not _HEADER.search(line):
-                if frames and self._goes_on():
+                if frames and not _BROKEN_SOURCE.match(line) and self._goes_on():
                     self.position += 1
                     continue
                 last = _LAST.match(line.strip())
@@ -146,6 +169,7 @@ class _Parser:
                 name = last["type"].rsplit(".", 1)[-1]
                 return _unsourced(name, self._message(name, last["message"] or ""), frames)
             self.position += 1
+        self.unfinished = tuple(frames)
         return None
 
     def _is_inside(self, line: str, frames: list[Frame]) -> bool:
@@ -230,8 +254,14 @@ _ONE_LINE = frozenset(
             "RecursionError",
         ),
         *("JSONDecodeError", "UnicodeDecodeError", "ModuleNotFoundError", "FileNotFoundError"),
+        *("SyntaxError", "IndentationError", "TabError"),
         *("PermissionError", "IsADirectoryError", "NotADirectoryError", "FileExistsError"),
     }
 )
 _RECORD = re.compile(r"(?:^|[\s\[|])(?:ERROR|WARNING|CRITICAL)\b[\]:|\s-]")
-_IGNORED = ("Exception ignored in", "--- Logging error ---", "Exception ignored on")
+_IGNORED = (
+    "Error in atexit._run_exitfuncs",
+    "Exception ignored in",
+    "--- Logging error ---",
+    "Exception ignored on",
+)

@@ -10,12 +10,12 @@ UNKNOWN = Translated(
     zh_cn="ranksafe 不认识此故障；消息和调用链均为该 rank 的原始内容。",
 )
 RAISED_HERE = Translated(
-    en="Your own code raised this {type} here.", zh_cn="你自己的代码在此处抛出了该 {type}。"
+    en="This line raised the {type} itself.", zh_cn="该 {type} 由这一行自身抛出。"
 )
 ORDINARY = Translated(
-    en="Your own code raised this here. It is an ordinary {type}: neither the message nor the line has anything to do "
-    "with several GPUs, and one GPU would show it too.",
-    zh_cn="你自己的代码在此处抛出了该错误。这是普通的 {type}：消息和该行都与多 GPU 无关，单 GPU 也会出现。",
+    en="It is an ordinary {type}: neither the message nor the line has anything to do with several GPUs, and one GPU "
+    "would show it too.",
+    zh_cn="这是普通的 {type}：消息和该行都与多 GPU 无关，单 GPU 也会出现。",
 )
 ONE_GPU_TOO = Translated(en="This has nothing to do with several GPUs.", zh_cn="这与多 GPU 无关。")
 ONLY_ONE_RANK = Translated(
@@ -65,6 +65,16 @@ NOT_IN_LOG = Translated(
     "(torchrun keeps it with --log-dir and --redirects 3).",
     zh_cn="启动器表示该 rank 失败，但此日志没有说明原因：请查看该 rank 自己的标准错误（torchrun 可用 --log-dir 和 "
     "--redirects 3 保存）。",
+)
+PRINTED_BEFORE = Translated(
+    en='The launcher says that this rank failed; no exception was printed. The last complaint before it is "{line}".',
+    zh_cn="启动器表示该 rank 失败，没有打印异常。此前最后的错误输出是：“{line}”。",
+)
+CUT_OFF = Translated(
+    en="The log ends in the middle of this rank's traceback, so what was raised is not in it; the last line shown "
+    "is as "
+    "far as it goes.",
+    zh_cn="日志在该 rank 的 traceback 中间结束，因此不知道抛出了什么；所示最后一行是日志所到之处。",
 )
 SLURM_TASK = Translated(
     en="Slurm names task {task} on node {node}.",

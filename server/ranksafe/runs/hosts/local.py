@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ranksafe.localization import Translated
 from ranksafe.runs.hosts.boot import PYTHON_OPTIONS, TOO_OLD, opening
 from ranksafe.runs.hosts.errors import HostUnreachable
-from ranksafe.runs.hosts.piped import PipedConversation, ask_through
-from ranksafe.runs.hosts.protocol import Conversation
-
-_POLL_SECONDS = 0.01
+from ranksafe.runs.hosts.piped import AskedHost, PipedConversation
+from ranksafe.runs.hosts.protocol import Conversation, never
 
 
-class LocalHost:
+class LocalHost(AskedHost):
     """This machine."""
 
-    name = "localhost"
+    @property
+    def name(self) -> str:
+        """As people say it."""
+        return "localhost"
 
     def start(
-        self, program: str, request: Mapping[str, Any], *, interpreter: str = "python3"
+        self,
+        program: str,
+        request: Mapping[str, Any],
+        *,
+        interpreter: str = "python3",
+        should_stop: Callable[[], bool] = never,
     ) -> Conversation:
         """Start ``program`` in a process of its own; ``python3`` is the interpreter that runs ranksafe."""
         named = str(Path(interpreter).expanduser())
@@ -36,24 +42,11 @@ class LocalHost:
         except OSError as error:
             message = _DOES_NOT_RUN.filled(python=python, reason=error.strerror)
             raise HostUnreachable(message) from error
-        while not conversation.greeted:
-            status = conversation.returncode
-            if status is not None and not conversation.greeted:
-                reason = "CPython < 3.8" if status == TOO_OLD else conversation.last_words
-                raise HostUnreachable(_DOES_NOT_RUN.filled(python=python, reason=reason))
-            time.sleep(_POLL_SECONDS)
+        status = conversation.wait_for_greeting(math.inf, should_stop)
+        if status is not None:
+            reason = "CPython < 3.8" if status == TOO_OLD else conversation.last_words
+            raise HostUnreachable(_DOES_NOT_RUN.filled(python=python, reason=reason))
         return conversation
-
-    def ask(
-        self,
-        program: str,
-        request: Mapping[str, Any],
-        *,
-        interpreter: str = "python3",
-        timeout_seconds: float = 60.0,
-    ) -> Any:
-        """Run ``program`` to its end and return the JSON it answers."""
-        return ask_through(self, program, request, interpreter, timeout_seconds)
 
 
 _NO_PYTHON = Translated(en="There is no {python} on this machine.", zh_cn="本机上没有 {python}。")

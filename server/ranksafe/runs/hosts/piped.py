@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import signal
 import subprocess
 import threading
 import time
@@ -11,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any, Final
 
 from ranksafe.localization import Translated
+from ranksafe.runs.errors import RunCancelled
 from ranksafe.runs.hosts.boot import GREETING
 from ranksafe.runs.hosts.errors import HostLost, ProgramFailed
 from ranksafe.runs.hosts.protocol import Host
@@ -20,6 +23,7 @@ CONNECTION_LOST: Final = 255
 _COMPLAINTS_LIMIT = 16 * 1024
 _CHUNK = 1024 * 1024
 _POLL_SECONDS = 0.02
+_GREETING_POLL_SECONDS = 0.01
 _LEAVING_SECONDS = 5.0
 _END_OF_OUTPUT_SECONDS = 2.0
 
@@ -54,6 +58,24 @@ class PipedConversation:
         # ssh reads nothing before it is connected, and then a long program fills the pipe.
         self._opener = threading.Thread(target=self._open, args=(opening,), daemon=True)
         self._opener.start()
+
+    def wait_for_greeting(self, seconds: float, should_stop: Callable[[], bool]) -> int | None:
+        """Until the program has begun: None; or until it has ended without: its status.
+
+        Raises TimeoutError and, when ``should_stop`` says so, RunCancelled; the process is then killed.
+        """
+        end = time.monotonic() + seconds
+        while not self.greeted:
+            status = self.returncode
+            if status is not None and not self.greeted:
+                self.close()
+                return status
+            stopped = should_stop()
+            if stopped or time.monotonic() > end:
+                self.kill()
+                raise RunCancelled if stopped else TimeoutError
+            time.sleep(_GREETING_POLL_SECONDS)
+        return None
 
     def send(self, data: bytes) -> None:
         """Write to the program's standard input. Raises HostLost when nobody reads it any more."""
@@ -113,7 +135,10 @@ class PipedConversation:
             self.kill()
 
     def kill(self) -> None:
-        """End the process now."""
+        """End the process now, with what it connects through (a ProxyCommand), which is in its group."""
+        if hasattr(os, "killpg") and self._process.poll() is None:
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.wait()
 
@@ -151,32 +176,41 @@ class PipedConversation:
             del self._errors[:-_COMPLAINTS_LIMIT]
 
 
-def ask_through(
-    host: Host, program: str, request: Mapping[str, Any], interpreter: str, timeout_seconds: float
-) -> Any:
+class AskedHost(Host):
     """`Host.ask` in terms of `Host.start`."""
-    end = time.monotonic() + timeout_seconds
-    conversation = host.start(program, request, interpreter=interpreter)
-    answer = bytearray()
-    try:
-        while conversation.returncode is None:
+
+    def ask(
+        self,
+        program: str,
+        request: Mapping[str, Any],
+        *,
+        interpreter: str = "python3",
+        timeout_seconds: float = 60.0,
+    ) -> Any:
+        """Run ``program`` there to its end and return the JSON it answers."""
+        end = time.monotonic() + timeout_seconds
+        conversation = self.start(program, request, interpreter=interpreter)
+        answer = bytearray()
+        try:
+            while conversation.returncode is None:
+                answer += conversation.receive()
+                if time.monotonic() > end:
+                    seconds = f"{timeout_seconds:g}"
+                    raise HostLost(_NO_ANSWER.filled(host=self.name, seconds=seconds))
+                time.sleep(_POLL_SECONDS)
             answer += conversation.receive()
-            if time.monotonic() > end:
-                raise HostLost(_NO_ANSWER.filled(host=host.name, seconds=f"{timeout_seconds:g}"))
-            time.sleep(_POLL_SECONDS)
-        answer += conversation.receive()
-        status, complaints = conversation.returncode, conversation.complaints.strip()
-    finally:
-        conversation.close()
-    if status == CONNECTION_LOST:
-        raise HostLost(_BROKE_OFF.filled(host=host.name, reason=complaints or "?"))
-    try:
-        if status != 0:
-            raise ValueError(status)
-        return json.loads(bytes(answer))
-    except ValueError as error:
-        reason = complaints[-2000:] or f"exit status {status}"
-        raise ProgramFailed(_FAILED.filled(host=host.name, reason=reason)) from error
+            status, complaints = conversation.returncode, conversation.complaints.strip()
+        finally:
+            conversation.close()
+        if status == CONNECTION_LOST:
+            raise HostLost(_BROKE_OFF.filled(host=self.name, reason=complaints or "?"))
+        try:
+            if status != 0:
+                raise ValueError(status)
+            return json.loads(bytes(answer))
+        except ValueError as error:
+            reason = complaints[-2000:] or f"exit status {status}"
+            raise ProgramFailed(_FAILED.filled(host=self.name, reason=reason)) from error
 
 
 _NOBODY_READS = Translated(

@@ -6,7 +6,7 @@ shell there ever reads a name of the user's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 
@@ -31,6 +31,11 @@ class Conversation(Protocol):
         """End its standard input, then the conversation; what the program started for good stays."""
 
 
+def never() -> bool:
+    """For who does not want to stop."""
+    return False
+
+
 class Host(Protocol):
     """A machine: this one, or one that a connection leads to."""
 
@@ -39,12 +44,18 @@ class Host(Protocol):
         """As users write it (``localhost``, an alias of ``~/.ssh/config``)."""
 
     def start(
-        self, program: str, request: Mapping[str, Any], *, interpreter: str = "python3"
+        self,
+        program: str,
+        request: Mapping[str, Any],
+        *,
+        interpreter: str = "python3",
+        should_stop: Callable[[], bool] = never,
     ) -> Conversation:
         """Start ``program``, Python source for CPython 3.8+ and its standard library; the first line on its standard
         input is ``request`` as JSON.
 
-        Raises HostUnreachable when the connection is refused, by whomever, with the way out in its message.
+        Raises HostUnreachable when the connection is refused, by whomever, with the way out in its message, and
+        RunCancelled, with nothing left here, once ``should_stop`` says so before the program runs.
         """
 
     def ask(

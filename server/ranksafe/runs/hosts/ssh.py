@@ -12,8 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -23,12 +22,13 @@ from ranksafe.runs.directory import cache_directory
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.hosts.boot import BOOT, opening
 from ranksafe.runs.hosts.errors import HostUnreachable
-from ranksafe.runs.hosts.piped import PipedConversation, ask_through
-from ranksafe.runs.hosts.protocol import Conversation
+from ranksafe.runs.hosts.piped import AskedHost, PipedConversation
+from ranksafe.runs.hosts.protocol import Conversation, never
 from ranksafe.runs.hosts.ssh_refusals import refusal
 
 CONFIG_VARIABLE: Final = "RANKSAFE_SSH_CONFIG"
 """Environment variable: the configuration file for ssh, in place of ``~/.ssh/config``."""
+_chosen_config: Path | None = None
 SILENT_SECONDS: Final = 15
 """After so long without a sign of the other side a connection counts as lost."""
 _HOST_NAME = re.compile(r"[A-Za-z0-9._@][A-Za-z0-9._@-]*")
@@ -50,10 +50,18 @@ _LONGEST_SOCKET = 104
 _SOCKET_NAME = 40 + 1 + 8 + 17 + 1
 """``%C`` (40 characters), what we put before it, and what ssh appends while it makes the socket (misc: ``.XXXX``)."""
 _START_SECONDS = 60.0
-_POLL_SECONDS = 0.01
 
 
-class SshHost:
+def choose_config(path: Path | None) -> None:
+    """The configuration file for ssh that the user chose, for all hosts named from now on; None: `CONFIG_VARIABLE`'s.
+
+    Not by way of the variable, which scripts that run here would inherit.
+    """
+    global _chosen_config
+    _chosen_config = path
+
+
+class SshHost(AskedHost):
     """A host as the user names it for ssh.
 
     Raises RunNotPossible for what is no name of a host (it must never become an option of ssh), and where there is no
@@ -68,6 +76,7 @@ class SshHost:
             raise RunNotPossible(_NO_SSH)
         self._name = name
         self._program = program
+        self._chosen_config = _chosen_config
 
     @property
     def name(self) -> str:
@@ -75,7 +84,12 @@ class SshHost:
         return self._name
 
     def start(
-        self, program: str, request: Mapping[str, Any], *, interpreter: str = "python3"
+        self,
+        program: str,
+        request: Mapping[str, Any],
+        *,
+        interpreter: str = "python3",
+        should_stop: Callable[[], bool] = never,
     ) -> Conversation:
         """Start ``program`` there; returns once it runs."""
         remote = f"exec {remote_word(interpreter)} -I -u -c '{BOOT}'"
@@ -85,30 +99,13 @@ class SshHost:
         except OSError as error:
             reason = Translated(str(error.strerror), str(error.strerror))
             raise HostUnreachable(reason) from error
-        end = time.monotonic() + _START_SECONDS
-        while not conversation.greeted:
-            status = conversation.returncode
-            if status is not None and not conversation.greeted:
-                conversation.close()
-                raise HostUnreachable(
-                    refusal(self._name, interpreter, status, conversation.complaints)
-                )
-            if time.monotonic() > end:
-                conversation.kill()
-                raise HostUnreachable(_TOO_SLOW.filled(host=self._name))
-            time.sleep(_POLL_SECONDS)
+        try:
+            status = conversation.wait_for_greeting(_START_SECONDS, should_stop)
+        except TimeoutError as error:
+            raise HostUnreachable(_TOO_SLOW.filled(host=self._name)) from error
+        if status is not None:
+            raise HostUnreachable(refusal(self._name, interpreter, status, conversation.complaints))
         return conversation
-
-    def ask(
-        self,
-        program: str,
-        request: Mapping[str, Any],
-        *,
-        interpreter: str = "python3",
-        timeout_seconds: float = 60.0,
-    ) -> Any:
-        """Run ``program`` there to its end and return the JSON it answers."""
-        return ask_through(self, program, request, interpreter, timeout_seconds)
 
     @cached_property
     def command(self) -> tuple[str, ...]:
@@ -120,8 +117,8 @@ class SshHost:
 
     @property
     def _config(self) -> tuple[str, ...]:
-        chosen = os.environ.get(CONFIG_VARIABLE)
-        return ("-F", chosen) if chosen else ()
+        chosen = self._chosen_config or os.environ.get(CONFIG_VARIABLE)
+        return ("-F", str(chosen)) if chosen else ()
 
     @property
     def _shared_connection(self) -> tuple[str, ...]:

@@ -6,7 +6,16 @@ import re
 from collections import deque
 
 TELLING = (
-    *("Traceback", '  File "', "rror", "xception", "Assertion", "terminate called", "Original Tr"),
+    *(
+        "Traceback",
+        '  File "',
+        '> File "',
+        "rror",
+        "xception",
+        "Assertion",
+        "terminate called",
+        "Original Tr",
+    ),
     *("NCCL WARN", "nccl", "CUDA", "GPU", "atchdog", "eartbeat", "Gloo", "gloo"),
     *(
         "illed",

@@ -20,7 +20,8 @@ _PREFIX = re.compile(
     r"|\((?P<machine>[A-Za-z][\w.-]*), pid=\d+(?:, ip=[\w.:]+)?\) ?"  # SkyPilot with one machine
     r"|\((?P<actor>\w[\w.:-]*)(?: rank=(?P<ray>\d+),)? pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\w.:]+))?\) ?"
     r"|\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?"  # kubectl logs --prefix
-    r"|\[\d+,(?P<mpi>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>:"  # mpirun --tag-output
+    r"|\[(?P<horovod>\d+)\]<std(?:out|err)>:"  # horovodrun
+    r"|\[\d+,(?:mpirank:)?(?P<mpi>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>:"  # mpirun --tag-output
     r"|(?P<compose>[a-z0-9][\w.-]*[-_]\d+) +\| "  # docker compose
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) (?P<time>)"  # kubectl logs --timestamps
     r"|(?P<launcher>\[launcher\]) ?"
@@ -29,6 +30,9 @@ _LABEL = re.compile(r"(?P<task>\d{1,5}): ")
 _LABELLED = re.compile(
     r"\d{1,5}: (?:Traceback \(most|  File \"|\[rank\d+\]|\w+(?:Error|Exception): )"
 )
+_BRACKET = re.compile(r"\[(?P<task>\d{1,5})\] ")
+_BRACKETED = re.compile(r"\[\d{1,5}\] (?:Traceback \(most|  File \")")
+"""Hydra's ``mpirun -l`` (MPICH, Intel MPI)."""
 _STERN = re.compile(
     r"(?=[a-z0-9.]*-)(?P<pod>[a-z0-9][a-z0-9.-]{0,252}) (?P<container>[a-z0-9][a-z0-9-]{0,62}) "
 )
@@ -68,8 +72,11 @@ class Prefixes:
 
     def __init__(self) -> None:
         self._labelled = False
+        self._bracketed = False
         self._stern = False
         self._hosts: set[str] = set()
+        self._stamps: list[re.Pattern[str]] = []
+        self._stamped = ""
 
     def split(self, line: str) -> tuple[Origin, str]:
         """The origin of one line, and the line without its marks."""
@@ -86,6 +93,11 @@ class Prefixes:
                 self._labelled = True
                 parts.append(f"task{label['task']}")
                 number, line = int(label["task"]), line[label.end() :]
+        elif first == "[" and (self._bracketed or _BRACKETED.match(line)):
+            if label := _BRACKET.match(line):
+                self._bracketed = True
+                parts.append(f"task{label['task']}")
+                number, line = int(label["task"]), line[label.end() :]
         elif first.isalnum() and (host := self._host(line)):
             parts.append(host)
             is_node, line = True, line[len(host) + 2 :]
@@ -95,8 +107,12 @@ class Prefixes:
                 self._stern = True
                 parts.append(pod["pod"])
                 is_node, line = True, line[pod.end() :]
-        while found := _PREFIX.match(line):
+        while found := _PREFIX.match(line) or self._stamp(line):
             line = line[found.end() :]
+            if found.re is not _PREFIX:
+                said = _RANK_IN_STAMP.search(found.group())
+                rank = int(said["rank"]) if said else rank
+                continue
             kind = found.lastgroup
             groups = found.groupdict()
             if groups["rank"] is not None:
@@ -108,13 +124,27 @@ class Prefixes:
             is_node = kind in _NODE_KINDS
             if is_node:
                 continue
-            own = groups["local"] or groups["ray"] or groups["mpi"]
+            own = groups["local"] or groups["ray"] or groups["mpi"] or groups["horovod"]
             number = None if own is None else int(own)
         if rank is None and "ank " in line and (named := _RANK_IN_TEXT.search(line)):
             rank = int(named["rank"])
         if not parts and rank is None:
             return _NOBODY, line
         return Origin(" ".join(parts), number, is_node, rank), line
+
+    def _stamp(self, line: str) -> re.Match[str] | None:
+        """What somebody put before every line (time, level, a quoting mark), once a traceback has shown its form."""
+        for stamp in self._stamps:
+            if found := stamp.match(line):
+                return found
+        if "Traceback (most" in line:
+            self._stamped = line[: line.index("Traceback (most")]
+        elif self._stamped and '  File "' in line and len(self._stamps) < _MOST_STAMPS:
+            shape = _shape(line[: line.index('  File "')])
+            if shape == _shape(self._stamped):
+                self._stamps.append(re.compile(shape))
+                return self._stamps[-1].match(line)
+        return None
 
     def _host(self, line: str) -> str | None:
         """The machine that pdsh names before the line."""
@@ -128,6 +158,11 @@ class Prefixes:
         return found["host"]
 
 
+def _shape(stamp: str) -> str:
+    """A pattern for stamps that differ from this one in their numbers only."""
+    return re.sub(r"\d+", r"\\d+", re.escape(stamp))
+
+
 def pieces(text: str) -> list[str]:
     """A line without its marks, cut where ranks wrote into one another's lines, or after a progress bar."""
     if text.find("[rank", 1) < 0 and "%|" not in text:
@@ -136,4 +171,6 @@ def pieces(text: str) -> list[str]:
 
 
 _MOST_HOSTS = 10_000
+_MOST_STAMPS = 8
+_RANK_IN_STAMP = re.compile(r"\brank\W{0,2}(?P<rank>\d{1,6})\b", re.IGNORECASE)
 _NOBODY = Origin("")

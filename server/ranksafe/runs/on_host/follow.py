@@ -2,9 +2,10 @@
 
 Request: ``{"directory", "lease_seconds", "have": {file: bytes}}``. Answers with messages: a line of JSON, then as many
 bytes as its ``size`` says. ``{"file", "at", "size"}`` is a part of a file that grows, without ``at`` the whole of one
-that is replaced; ``{"over": true}`` is the last. From standard input it reads lines: ``b`` (a sign
-of life: the lease begins anew), ``c`` (end the run), ``q`` and a question to the ranks, as JSON. The end of its input
-ends the view, not the run.
+that is replaced; ``{"caught_up": true}`` comes after all that was there at the beginning, of a run that goes on;
+``{"over": true}`` is the last, with ``restarted`` where the host was started anew after the supervisor's last word.
+From standard input it reads lines: ``b`` (a sign of life: the lease begins anew), ``c`` (end the run), ``q`` and a
+question to the ranks, as JSON. The end of its input ends the view, not the run.
 """
 
 from __future__ import annotations
@@ -27,9 +28,7 @@ LEASE = "lease.json"
 CANCEL = "cancel"
 QUESTION = "look"
 """Read by the ranks' agent, which answers with a file of its own."""
-_GROWING = re.compile(
-    r"(rank\d+|launcher)\.(stdout|stderr|jsonl|fatal|collectives)\Z|supervisor\.stderr\Z"
-)
+_GROWING = re.compile(r"(rank\d+|launcher)\.(stdout|stderr|jsonl|fatal)\Z|supervisor\.stderr\Z")
 _REPLACED = re.compile(r"rank\d+\.[a-z-]+\Z|supervisor\.json\Z")
 _CHUNK = 1 << 18
 _PERIOD_SECONDS = 0.05
@@ -49,11 +48,19 @@ def follow(request: Any) -> None:
     sent: dict[str, int] = dict(request["have"])
     shown: dict[str, tuple[int, int]] = {}
     renew_lease(directory, request["lease_seconds"])
+    caught_up = False
     while True:
         over = has_ended(directory)
-        _send_news(directory, sent, shown)
         if over:
-            say({"over": True, "free_bytes": _free_bytes(directory)})
+            # Files that are mapped into memory (the ranks' collectives) change without a new time.
+            shown.clear()
+        _send_news(directory, sent, shown)
+        if not caught_up and not over:
+            say({"caught_up": True})
+            caught_up = True
+        if over:
+            restarted = _was_restarted(directory)
+            say({"over": True, "free_bytes": _free_bytes(directory), "restarted": restarted})
             return
         readable, _, _ = select.select([0], [], [], _PERIOD_SECONDS)
         if readable:
@@ -140,6 +147,17 @@ def _send_whole(path: str, name: str, shown: dict[str, tuple[int, int]]) -> None
 def _cancel(directory: str) -> None:
     with contextlib.suppress(OSError):
         os.close(os.open(os.path.join(directory, CANCEL), os.O_WRONLY | os.O_CREAT, 0o600))
+
+
+def _was_restarted(directory: str) -> bool:
+    """Whether the host is up for less long than the supervisor is silent."""
+    try:
+        last = os.stat(os.path.join(directory, "supervisor.json")).st_mtime
+        with open("/proc/stat", encoding="ascii") as file:
+            started = [line.split()[1] for line in file if line.startswith("btime ")]
+        return bool(started) and last < int(started[0])
+    except OSError:
+        return False
 
 
 def _free_bytes(directory: str) -> int:

@@ -1,7 +1,8 @@
 """Look at a host: interpreter and versions, devices and who uses them, room, network. Nothing of the user's is run.
 
-Request: ``{"interpreter": path or null, "candidates": [paths below the base], "base": folder or null, "look":
-program, "distributions": [names]}``; ``look`` prints the versions of ``distributions``. Answers with one JSON object of
+Request: ``{"interpreter": choice or null, "candidates": [paths below the base], "base": folder or null, "look":
+program, "distributions": [names], "project": folder below the base, "without_python": bool}``; a choice is as
+`environments.resolve` reads it, ``look`` prints the versions of ``distributions``. Answers with one JSON object of
 plain facts; what cannot be found out is null.
 """
 
@@ -12,15 +13,21 @@ import json
 import os
 import pwd
 import re
+import shlex
 import shutil
 import socket
 import subprocess
 import sys
 from typing import Any
 
+from ranksafe.runs.on_host import environments
 from ranksafe.runs.on_host.request import read_line
 
 _TIMEOUT_SECONDS = 30
+_COMMAND_SECONDS = 100
+"""A container has to be unpacked, perhaps; the whole answer may take two minutes."""
+_UNSEEN_STATUS = 96
+_SEES = f"import os, sys\nif not os.path.isdir(sys.argv.pop(1)): sys.exit({_UNSEEN_STATUS})\n"
 _DEVICES = "--query-gpu=index,uuid,name,memory.used,memory.free,utilization.gpu,compute_mode,mig.mode.current"
 _PROCESSES = "--query-compute-apps=gpu_uuid,pid,used_memory"
 _FORMAT = "--format=csv,noheader,nounits"
@@ -38,7 +45,7 @@ def main() -> None:
         "home": os.path.expanduser("~"),
         "base": base,
         "cache": base_folder(None),
-        "python": look_at_python(request, base),
+        "python": None if request["without_python"] else look_at_python(request, base),
         "devices": devices,
         "devices_failed": failed,
         "processes": processes,
@@ -76,37 +83,53 @@ def look_at_python(request: Any, base: str) -> Any:
     """The interpreter of the run and what it has installed; ``error`` where it cannot be used."""
     chosen = request["interpreter"]
     if chosen is not None:
-        path = os.path.expanduser(chosen)
-        found = shutil.which(path)
-        if found is None:
-            return {"path": path, "chosen": True, "error": "no such program"}
-        return dict(_ask_python(found, request), chosen=True)
-    environments = [os.environ.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
-    candidates = [os.path.join(each, "bin", "python") for each in environments if each]
+        found = environments.resolve(chosen)
+        if "error" in found:
+            return dict(found, path=found["shown"])
+        words = found["words"]
+        return _ask_command(words, request, base) if words[1:] else _ask_python(words[0], request)
+    active = [os.environ.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX")]
+    candidates = [os.path.join(each, "bin", "python") for each in active if each]
     candidates += [os.path.join(base, each) for each in request["candidates"]]
     for path in candidates:
         if os.access(path, os.X_OK):
-            return dict(_ask_python(path, request), chosen=False)
-    path = shutil.which("python3") or sys.executable
-    return dict(_ask_python(path, request), chosen=False)
+            return _ask_python(path, request)
+    return _ask_python(shutil.which("python3") or sys.executable, request)
 
 
 def _ask_python(path: str, request: Any) -> Any:
+    command = [path, "-c", request["look"], *request["distributions"]]
+    return dict(_ask(command, "/", _TIMEOUT_SECONDS), path=path)
+
+
+def _ask_command(words: Any, request: Any, base: str) -> Any:
+    """Where a run will start it, for ``uv run`` looks around itself; a container must see what a run needs."""
+    project = os.path.join(base, request["project"])
+    sent = os.path.isdir(project)
+    place = project if sent else os.path.expanduser("~")
+    seen = project if sent else "/"
+    command = [*words, "-c", _SEES + request["look"], seen, *request["distributions"]]
+    found = _ask(command, place, _COMMAND_SECONDS)
+    if found.get("status") == _UNSEEN_STATUS:
+        found["unseen"] = base
+    return dict(found, path=shlex.join(words), words=words, sent=sent)
+
+
+def _ask(command: Any, place: str, seconds: float) -> Any:
     try:
         answer = subprocess.run(
-            [path, "-c", request["look"], *request["distributions"]],
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_TIMEOUT_SECONDS,
+            command, cwd=place, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds
         )
         if answer.returncode != 0:
             said = answer.stderr.decode("utf-8", "replace").strip().splitlines()
-            return {"path": path, "error": said[-1] if said else f"status {answer.returncode}"}
-        facts = json.loads(answer.stdout.decode().splitlines()[-1])
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        return {"path": path, "error": str(error)}
-    return dict(facts, path=path)
+            reason = said[-1] if said else f"status {answer.returncode}"
+            return {"error": reason, "status": answer.returncode}
+        facts: Any = json.loads(answer.stdout.decode().splitlines()[-1])
+        return facts
+    except subprocess.TimeoutExpired:
+        return {"error": f"no answer in {seconds:g} s"}
+    except (OSError, ValueError, IndexError) as error:
+        return {"error": str(error)}
 
 
 def ask_nvidia(what: str) -> Any:

@@ -1,9 +1,12 @@
 """What the user says of hosts: one file of the user's own, ``hosts.toml``; no workspace has a say in it.
 
 [gpu-box]
-interpreter = "~/envs/train/bin/python"   # the Python with torch
+interpreter = "~/envs/train/bin/python"   # the Python with torch; or one of
+conda = "train"                           # a conda environment, by name or folder
+command = ["uv", "run", "python"]         # what starts it: uv, a container, a wrapper
 folder = "/scratch/me/ranksafe"           # where projects and runs are kept
 lease-hours = 24                          # how long a run goes on when nobody comes back
+patience-minutes = 15                     # how long a host that was lost is sought again
 project-limit-mb = 500                    # larger projects are not sent
 despite-slurm = false                     # run past the scheduler of a cluster's node
 """
@@ -19,7 +22,10 @@ from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.user_files import read_tables, user_file
 
 DEFAULT_LEASE_HOURS: Final = 12.0
+DEFAULT_PATIENCE_MINUTES: Final = 15.0
 DEFAULT_PROJECT_LIMIT_MB: Final = 200
+PYTHON_KEYS: Final = ("interpreter", "conda", "command")
+"""Ways to name the Python of a host; at most one is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +33,26 @@ class HostSettings:
     """Of one host."""
 
     interpreter: str | None = None
-    """A path on the host, perhaps with ``~``; None: found there."""
+    """A path on the host, perhaps with ``~``. None, as are `conda` and `command`: found there."""
+    conda: str | None = None
+    """The name or prefix of a conda environment there."""
+    command: tuple[str, ...] = ()
+    """Words that start a Python there, given its arguments; no shell reads them."""
     folder: str | None = None
     """On the host; None: its user's cache folder."""
     lease_hours: float = DEFAULT_LEASE_HOURS
+    patience_minutes: float = DEFAULT_PATIENCE_MINUTES
     project_limit_mb: float = DEFAULT_PROJECT_LIMIT_MB
     despite_slurm: bool = False
+
+    @property
+    def python(self) -> dict[str, Any] | None:
+        """The user's choice, as `on_host.environments` reads it."""
+        if self.command:
+            return {"command": self.command}
+        if self.conda is not None:
+            return {"conda": self.conda}
+        return None if self.interpreter is None else {"program": self.interpreter}
 
 
 def settings_file() -> Path:
@@ -49,7 +69,14 @@ def settings_of(host: str) -> HostSettings:
     for key, value in given.items():
         if key not in _KEYS or not _KEYS[key](value):
             raise RunNotPossible(_BROKEN.filled(path=path, reason=f"[{host}] {key}"))
-    return HostSettings(**{key.replace("-", "_"): value for key, value in given.items()})
+    choices = [key for key in PYTHON_KEYS if key in given]
+    if len(choices) > 1:
+        reason = f"[{host}] {' / '.join(choices)}"
+        raise RunNotPossible(_BROKEN.filled(path=path, reason=reason))
+    values = {key.replace("-", "_"): value for key, value in given.items()}
+    if "command" in values:
+        values["command"] = tuple(values["command"])
+    return HostSettings(**values)
 
 
 def named_hosts() -> list[str]:
@@ -64,6 +91,19 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str) and bool(value)
 
 
+def _is_path(value: object) -> bool:
+    return (
+        isinstance(value, str) and bool(value) and not value.startswith("-") and "\0" not in value
+    )
+
+
+def _are_words(value: object) -> bool:
+    """What can be started, and can have arguments: several words, the first of them no option."""
+    if not isinstance(value, list) or len(value) < 2 or not _is_path(value[0]):
+        return False
+    return all(isinstance(word, str) and "\0" not in word for word in value)
+
+
 def _is_amount(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
 
@@ -74,8 +114,11 @@ def _is_flag(value: object) -> bool:
 
 _KEYS = {
     "interpreter": _is_text,
+    "conda": _is_path,
+    "command": _are_words,
     "folder": _is_text,
     "lease-hours": _is_amount,
+    "patience-minutes": _is_amount,
     "project-limit-mb": _is_amount,
     "despite-slurm": _is_flag,
 }

@@ -37,6 +37,8 @@ class Mirror:
         self._buffer = b""
         self.heard = False
         """Whether a message has come."""
+        self.caught_up = False
+        """Whether everything has come that was there when the host was asked, and the run goes on."""
         self.over: dict[str, Any] | None = None
         """The last message, once it has come."""
         self.missing = False
@@ -66,6 +68,8 @@ class Mirror:
     def _carry_out(self, message: dict[str, Any], content: bytes) -> None:
         if "over" in message:
             self.over = message
+        elif "caught_up" in message:
+            self.caught_up = True
         elif "missing" in message:
             self.missing = True
         elif "refused" in message:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,20 +14,21 @@ from typing import Any, Final
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.directory import release
 from ranksafe.runs.errors import RunNotPossible
+from ranksafe.runs.explain.out_of_sight import DETACHED, HOST_LOST, HOST_RESTARTED
 from ranksafe.runs.hosts.errors import HostLost
 from ranksafe.runs.hosts.piped import CONNECTION_LOST
 from ranksafe.runs.hosts.protocol import Conversation, Host
 from ranksafe.runs.on_host.follow import QUESTION
 from ranksafe.runs.output import OutputFollower
 from ranksafe.runs.remote.mirror import Garbled, Mirror
-from ranksafe.runs.remote.reconnection import Reconnection
+from ranksafe.runs.remote.reconnection import Reconnection, note_unseen
 from ranksafe.runs.remote.record import RemoteRun, write_record
 from ranksafe.runs.targets.protocol import Output
 
+logger = logging.getLogger(__name__)
+
 LOST_LEASE_SECONDS: Final = 30.0
 """With ``--stop-when-lost``: how long a run goes on without a sign of life from here."""
-PATIENCE_SECONDS: Final = 15 * 60.0
-"""How long a lost connection is tried again before the run is left to itself."""
 _BEAT_SECONDS = 5.0
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
@@ -56,7 +58,7 @@ class RemoteProcess:
         self._beat_at = 0.0
         self._wants_end = False
         self._asked_to_end = False
-        self._left_alone = False
+        self._left_alone = ""
         self._lost_at: float | None = None
         self._pause = _FIRST_PAUSE_SECONDS
         self._next_try = 0.0
@@ -72,7 +74,7 @@ class RemoteProcess:
 
     def is_over(self) -> bool:
         """Whether the run has ended, or nobody here looks at it any more."""
-        return self._mirror.over is not None or self._mirror.missing or self._left_alone
+        return self._has_ended or bool(self._left_alone)
 
     def cancel(self) -> None:
         """Have every process of the run ended; without a connection: stop waiting for one."""
@@ -80,22 +82,40 @@ class RemoteProcess:
 
     def collect(self) -> Path:
         """End the connection; the evidence is here already."""
-        if self._conversation is not None:
-            self._conversation.close()
-        if self._mirror.over is not None or self._mirror.missing:
+        if self._has_ended:
             with contextlib.suppress(OSError):
                 write_record(replace(self._run, finished=True), self._directory)
-        release(self._directory)
+        self.look_away()
         return self._directory
+
+    def look_away(self) -> None:
+        """End the connection; the run goes on, and its end is not counted as seen."""
+        if self._reconnection is not None:
+            self._reconnection.abandon()
+        if self._conversation is not None:
+            self._conversation.close()
+        note_unseen(self._directory, None)
+        release(self._directory)
+
+    @property
+    def _has_ended(self) -> bool:
+        return self._mirror.over is not None or self._mirror.missing
+
+    @property
+    def is_seen_to_go_on(self) -> bool:
+        """Whether the host has said so, after everything that was there when it was asked, and is connected."""
+        return self._mirror.caught_up and self._conversation is not None and not self._has_ended
 
     @property
     def status(self) -> str:
-        """As of every process; also ``detached``: the run goes on, but is not seen from here."""
+        """As of every process, or one of `out_of_sight`: the run is not seen from here, or went down with its host."""
         if self._left_alone:
-            return "detached"
+            return self._left_alone
         report = self.report()
         status = str(report.get("status", "running"))
-        return "lost" if status == "running" and self.is_over() else status
+        if status != "running" or not self.is_over():
+            return status
+        return HOST_RESTARTED if (self._mirror.over or {}).get("restarted") is True else "lost"
 
     def report(self) -> dict[str, Any]:
         """The supervisor's last word, as far as it has come; empty before the first."""
@@ -143,6 +163,10 @@ class RemoteProcess:
             self._mirror.take(self._conversation.receive())
         except Garbled:
             ended = True
+        if self._lost_at is not None and self._mirror.heard:
+            self._say(_FOUND_AGAIN.filled(host=self._host.name))
+            self._lost_at, self._pause = None, _FIRST_PAUSE_SECONDS
+            note_unseen(self._directory, None)
         if self._mirror.over is not None:
             self._tell_of_end(self._mirror.over)
         elif self._mirror.missing:
@@ -168,9 +192,6 @@ class RemoteProcess:
                 self._conversation.send(b"q" + question + b"\n")
         except HostLost:
             return  # its end is noticed in the next turn
-        if self._lost_at is not None and self._mirror.heard:
-            self._say(_FOUND_AGAIN.filled(host=self._host.name))
-            self._lost_at, self._pause = None, _FIRST_PAUSE_SECONDS
 
     def _question(self) -> bytes:
         """What was put to the ranks here since the last time (`runs.watch.stacks`), for their host."""
@@ -194,6 +215,7 @@ class RemoteProcess:
         self._asked_to_end = False
         if self._lost_at is None:
             self._lost_at = time.monotonic()
+            note_unseen(self._directory, time.time())
             sentence = _LOST_STOPS if self._run.stop_when_lost else _LOST
             hours = f"{self._run.lease_seconds / 3600:g}"
             self._say(sentence.filled(host=self._host.name, reason=reason or "?", hours=hours))
@@ -202,20 +224,23 @@ class RemoteProcess:
 
     def _try_again(self) -> None:
         now = time.monotonic()
-        if self._wants_end or now - (self._lost_at or now) > PATIENCE_SECONDS:
-            self._left_alone = True
-            if self._reconnection is not None:
-                self._reconnection.abandon()
+        gone = now - (self._lost_at or now)
+        if self._wants_end or gone > self._run.patience_seconds:
+            self._left_alone = DETACHED if self._wants_end else HOST_LOST
+            sentence = _LEFT_ALONE if self._wants_end else _GIVEN_UP
+            minutes = f"{gone / 60:.1f}"
             run_id = self._directory.name
-            self._say(_LEFT_ALONE.filled(host=self._host.name, run=run_id))
+            self._say(sentence.filled(host=self._host.name, run=run_id, minutes=minutes))
             return
         if self._reconnection is None and now >= self._next_try:
             self._reconnection = Reconnection(self._host, self._run, self._directory)
         if self._reconnection is None or not self._reconnection.done:
             return
         self._conversation = self._reconnection.conversation
+        refused = self._reconnection.refused
         self._reconnection = None
         if self._conversation is None:
+            logger.info("%s is not reached: %s", self._host.name, refused)
             self._next_try = now + self._pause
             self._pause = min(self._pause * 2, _LONGEST_PAUSE_SECONDS)
         else:
@@ -252,6 +277,11 @@ _FOUND_AGAIN = Translated(en="connected to {host} again", zh_cn="已重新连接
 _LEFT_ALONE = Translated(
     en="no longer looking at the run on {host}, which goes on: `ranksafe attach {run}` comes back to it",
     zh_cn="不再关注 {host} 上的运行，它仍在继续：可用 `ranksafe attach {run}` 重新查看",
+)
+_GIVEN_UP = Translated(
+    en="{host} did not come back within {minutes} minutes and is sought no longer: once it can be reached, "
+    "`ranksafe attach {run}` tells how the run went",
+    zh_cn="{host} 在 {minutes} 分钟内没有恢复，不再寻找：可以访问之后，用 `ranksafe attach {run}` 查看运行的情况",
 )
 _MISSING = Translated(
     en="{host} no longer has the run's folder", zh_cn="{host} 上已没有此次运行的文件夹"

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.launch_plan import Plan
@@ -42,6 +42,10 @@ class RemoteRun:
     """Seconds since 1970."""
     modified: tuple[tuple[str, str], ...]
     limits: tuple[tuple[str, str], ...]
+    timeout_seconds: float | None = None
+    on_hang: Literal["stop", "report"] = "stop"
+    patience_seconds: float = 15 * 60.0
+    """How long the host is sought when it is lost, before the run is left to itself."""
     finished: bool = False
     """Whether its end was seen here."""
 
@@ -63,6 +67,8 @@ class RemoteRun:
             self.target,
             steps=self.steps,
             working_directory=Path(self.working_directory),
+            timeout_seconds=self.timeout_seconds,
+            on_hang=self.on_hang,
             stop_when_lost=self.stop_when_lost,
             language=language,
         )

@@ -36,10 +36,16 @@ def remote_folder(base: PurePosixPath, root: Path) -> PurePosixPath:
 
 
 def send_project(
-    host: Host, listing: Listing, folder: PurePosixPath, listener: Listener
+    host: Host,
+    listing: Listing,
+    folder: PurePosixPath,
+    listener: Listener,
+    *,
+    settings: str = "hosts.toml",
 ) -> tuple[int, int]:
     """Make ``folder`` hold what ``listing`` names; the numbers of files sent and deleted.
 
+    ``settings``: the file of the user's that says where it is kept.
     Files that the runs wrote there stay. Raises RunNotPossible when the host cannot keep them (a full disk, a folder
     that is not ours), its kinds HostUnreachable and HostLost, and RunCancelled.
     """
@@ -47,7 +53,8 @@ def send_project(
     request = {"folder": str(folder.parent), "name": folder.name}
     conversation = host.start(text, request)
     try:
-        return _transfer(_Answers(host, conversation, listener), listing, folder, listener)
+        answers = _Answers(host, conversation, listener, settings)
+        return _transfer(answers, listing, folder, listener)
     finally:
         conversation.close()
 
@@ -142,7 +149,10 @@ class _Stream:
 class _Answers:
     """The host's answers, a line of JSON each."""
 
-    def __init__(self, host: Host, conversation: Conversation, listener: Listener) -> None:
+    def __init__(
+        self, host: Host, conversation: Conversation, listener: Listener, settings: str
+    ) -> None:
+        self._settings = settings
         self.host = host
         self.conversation = conversation
         self._listener = listener
@@ -167,7 +177,8 @@ class _Answers:
         error = answer.get("error")
         if error is not None:
             reason = error.get("refused") or error.get("reason")
-            raise RunNotPossible(_REFUSED.filled(host=self.host.name, reason=reason))
+            values = {"host": self.host.name, "reason": reason, "settings": self._settings}
+            raise RunNotPossible(_REFUSED.filled(**values))
         return answer
 
 
@@ -184,6 +195,6 @@ _LOST = Translated(
     zh_cn="发送项目时与 {host} 的连接断开：{reason}",
 )
 _REFUSED = Translated(
-    en="{host} cannot keep the project: {reason}. `folder` in hosts.toml says where it is kept.",
-    zh_cn="{host} 无法保存项目：{reason}。保存位置由 hosts.toml 中的 `folder` 指定。",
+    en="{host} cannot keep the project: {reason}. `folder` in {settings} says where it is kept.",
+    zh_cn="{host} 无法保存项目：{reason}。保存位置由 {settings} 中的 `folder` 指定。",
 )

@@ -71,6 +71,15 @@ class GoesOn(Protocol):
         """Look at it no more."""
 
 
+@runtime_checkable
+class OutOfReach(Protocol):
+    """A process on another machine, which may have ended while nobody looked, or while the line was down."""
+
+    @property
+    def is_seen_to_go_on(self) -> bool:
+        """Whether the machine has said so, and can be talked to."""
+
+
 class Target(Protocol):
     """A place where scripts can be started."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +30,6 @@ from ranksafe.runs.remote.sync import remote_folder, send_project
 from ranksafe.runs.targets.protocol import Listener
 from ranksafe.runs.targets.supervised import GRACE_SECONDS, ride_along
 
-_NEEDED_BYTES = 20 * 2**20
 _CONFIG = "accelerate.yaml"
 _INJECT = "inject"
 
@@ -65,7 +65,10 @@ class SshTarget:
     def probe(self, request: RunRequest, listener: Listener) -> Sequence[Translated]:  # noqa: ARG002
         """Interpreter and versions against those here, devices and who uses them, room, network."""
         facts = self._look(request, settings_of(self._host.name))
-        return described(facts, local_versions(replace(request, interpreter=None)))
+        found = described(facts, local_versions(replace(request, interpreter=None)))
+        if facts.answer["python"].get("sent") is False:
+            found.append(_NOT_YET_SENT.filled(command=facts.interpreter().path))
+        return found
 
     def prepare(self, request: RunRequest, directory: Path, listener: Listener) -> Plan:
         """Look at the host, choose interpreter and devices, send what has changed of the project."""
@@ -74,22 +77,29 @@ class SshTarget:
         listing = list_project(
             project_root(working_directory, request.script), settings.project_limit_mb * 10**6
         )
-        facts = self._look(request, settings)
-        _require_room(facts, listing)
+        by_command = bool(settings.command) and request.interpreter is None
+        facts = self._look(request, settings, without_python=by_command)
+        facts.require_room(sum(int(entry[0] or 0) for entry in listing.files.values()))
         if facts.answer["slurm"]["node"] and not settings.despite_slurm:
             raise RunNotPossible(_SLURM_NODE.filled(host=self._host.name))
         limits = [_LINK.filled(name=name) for name in listing.left_out]
+        project = remote_folder(facts.base, listing.root)
+        script = _there(request.script.absolute(), listing, project)
+        if by_command:
+            # What it starts may depend on files of the project (uv.lock), and has to see them.
+            send_project(self._host, listing, project, listener)
+            listener.say(_ASKING.filled(host=self._host.name, command=shlex.join(settings.command)))
+            facts = self._look(request, settings)
         interpreter = facts.interpreter()
         devices = choose_devices(facts, interpreter, request)
         limits += devices.limits
-        project = remote_folder(facts.base, listing.root)
-        script = _there(request.script.absolute(), listing, project)
         run_folder = facts.base / "runs" / directory.name
         command, expected, files = _launch(
             request, interpreter, facts, devices, script, run_folder, directory
         )
         variables, modified = _variables(request, directory, script, run_folder, devices)
-        send_project(self._host, listing, project, listener)
+        if not by_command:
+            send_project(self._host, listing, project, listener)
         self._prepared = _Prepared(
             request=request,
             listing=listing,
@@ -127,6 +137,9 @@ class SshTarget:
             started=time.time(),
             modified=sentences(plan.modified),
             limits=sentences(plan.limits),
+            timeout_seconds=request.timeout_seconds,
+            on_hang=request.on_hang,
+            patience_seconds=settings.patience_minutes * 60,
         )
         write_record(run, directory)
         write_mapping(directory, run.project, prepared.listing.root)
@@ -151,18 +164,21 @@ class SshTarget:
         """Nothing is held before the supervisor there holds it."""
         self._prepared = None
 
-    def _look(self, request: RunRequest, settings: HostSettings) -> HostFacts:
+    def _look(
+        self, request: RunRequest, settings: HostSettings, *, without_python: bool = False
+    ) -> HostFacts:
         script = request.script.absolute()
         working_directory = (request.working_directory or Path.cwd()).absolute()
         below = remote_folder(PurePosixPath(), project_root(working_directory, script))
-        candidates = [str(below / name / "bin" / "python") for name in (".venv", "venv")]
         chosen = None if request.interpreter is None else str(request.interpreter)
-        return look_at(self._host, settings, chosen, candidates)
+        return look_at(self._host, settings, chosen, below, without_python=without_python)
 
 
 def _order(run: RemoteRun, prepared: _Prepared) -> dict[str, object]:
     """What `on_host.supervise` is asked to do. Values of variables travel here, and are written down nowhere."""
     prepend = {"PYTHONPATH": str(prepared.run_folder / _INJECT)}
+    if not prepared.interpreter.command:
+        prepend["PATH"] = str(PurePosixPath(prepared.interpreter.path).parent)
     devices = prepared.devices
     return {
         "directory": run.directory,
@@ -182,7 +198,7 @@ def _order(run: RemoteRun, prepared: _Prepared) -> dict[str, object]:
             if devices.candidates
             else None
         ),
-        "prepend": {**prepend, "PATH": str(PurePosixPath(prepared.interpreter.path).parent)},
+        "prepend": prepend,
         "lease_seconds": run.lease_seconds,
         "kept_runs": KEPT_RUNS,
         "have": {},
@@ -254,16 +270,6 @@ def _agent_files() -> dict[str, str]:
     }
 
 
-def _require_room(facts: HostFacts, listing: Listing) -> None:
-    needed = _NEEDED_BYTES + sum(int(entry[0] or 0) for entry in listing.files.values())
-    if facts.free_bytes is not None and facts.free_bytes < _NEEDED_BYTES:
-        raise RunNotPossible(
-            _NO_ROOM.filled(
-                host=facts.host, folder=facts.base, free=facts.free_bytes >> 20, needed=needed >> 20
-            )
-        )
-
-
 _NOT_SENT = Translated(
     en="{path} is not among the files that are sent: it is ignored by git, or lies outside of {root}.",
     zh_cn="{path} 不在要发送的文件之中：它被 git 忽略，或位于 {root} 之外。",
@@ -272,15 +278,17 @@ _LINK = Translated(
     en="{name} is not sent: the link leads out of the project",
     zh_cn="未发送 {name}：该链接指向项目之外",
 )
+_ASKING = Translated(
+    en="asking `{command}` on {host} for its versions",
+    zh_cn="正在询问 {host} 上 `{command}` 的版本",
+)
+_NOT_YET_SENT = Translated(
+    en="the project has not been sent there yet: `{command}` was asked in the home folder",
+    zh_cn="项目尚未发送到那里：`{command}` 是在主目录中询问的",
+)
 _SLURM_NODE = Translated(
     en="{host} is a node of a Slurm cluster, which decides who gets its GPUs: use the target slurm:NAME. "
     "(`despite-slurm = true` in hosts.toml runs past it.)",
     zh_cn="{host} 是 Slurm 集群的节点，GPU 由集群分配：请使用目标 slurm:NAME。"
     "（hosts.toml 中的 `despite-slurm = true` 可绕过。）",
-)
-_NO_ROOM = Translated(
-    en="The disk of {host} that holds {folder} has {free} MB left; {needed} MB are needed. Free some space there, or "
-    "name another `folder` in hosts.toml.",
-    zh_cn="{host} 上存放 {folder} 的磁盘仅剩 {free} MB，需要 {needed} MB。请在那里释放空间，或在 hosts.toml 中另设 "
-    "`folder`。",
 )

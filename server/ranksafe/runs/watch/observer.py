@@ -1,4 +1,5 @@
-"""What a run tells while it goes on: the ranks' states, a hang, and in the end who was waited for."""
+"""What a run tells while it goes on: the ranks' states, a hang, the failure that ends it, and in the end who was waited
+for."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ from ranksafe.runs.model import Failure, RunEvent, RunRequest
 from ranksafe.runs.predicted import with_predicted_rule
 from ranksafe.runs.watch import words
 from ranksafe.runs.watch.devices import devices_in_use
+from ranksafe.runs.watch.first_failure import FirstFailure
 from ranksafe.runs.watch.live import in_one_line
 from ranksafe.runs.watch.watchdog import Hang, Watchdog
 
@@ -32,6 +34,10 @@ class Observer:
         self._ranks = ranks
         self._directory = directory
         self._watchdog = Watchdog(directory, user_code, request.language)
+        # What a rehearsal's ranks fail of may be a limit of the simulation, which is judged in the end.
+        self._first: FirstFailure | None = None
+        if not request.target.startswith("simulated:"):
+            self._first = FirstFailure(directory, ranks, user_code, request.language)
         self._told = ""
         self._told_at = 0.0
         self._told_of: Hang | None = None
@@ -45,8 +51,10 @@ class Observer:
         return () if self._told_of is None else self._told_of.failures
 
     def heard(self, rank: int | None, entry: Mapping[str, Any]) -> None:
-        """A line of a rank's journal."""
+        """A line of a rank's journal; without a rank, of the supervisor's."""
         self._watchdog.heard(rank, entry)
+        if self._first is not None:
+            self._first.heard(entry)
 
     def turn(self) -> Iterator[RunEvent]:
         """What is new; called many times a second. Never raises: a run that cannot be watched goes on unwatched."""
@@ -61,6 +69,10 @@ class Observer:
         yield from events
 
     def _new_events(self) -> Iterator[RunEvent]:
+        failure = self._first.turn() if self._first is not None else None
+        if failure is not None:
+            failure = self._with_rule(failure)
+            yield RunEvent("first-failure", failure.message, failure.rank, failures=(failure,))
         if not self._watchdog.turn():
             return
         yield from self._states()

@@ -7,12 +7,14 @@ import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ranksafe.localization import Translated
 from ranksafe.runs.directory import cache_directory, is_going_on
 from ranksafe.runs.explain.evidence import frames_from, parse_entry
+from ranksafe.runs.explain.remote_paths import local_files
 from ranksafe.runs.model import Frame
 from ranksafe.runs.watch.beat import Beat, Wait, read_beat, waits_from
 
@@ -86,6 +88,22 @@ def look_at(directory: Path) -> list[Look]:
             Look(rank, look.time, look.threads, look.waits, None, look.answered, beat.steps)
         )
     return looks
+
+
+def with_files_of_here(
+    looks: Sequence[Look], directory: Path
+) -> tuple[list[Look], list[Translated]]:
+    """The looks with files and lines as they are here, for a run on another machine; what is said of edited files."""
+    files = local_files(directory)
+    if files is None:
+        return list(looks), []
+    found = []
+    for look in looks:
+        # Answers name files of here already, heartbeats do not.
+        frames = files.followed if look.answered else files.frames
+        threads = tuple(replace(each, frames=frames(each.frames)) for each in look.threads)
+        found.append(replace(look, threads=threads))
+    return found, files.said
 
 
 def runs_going_on() -> list[Path]:

@@ -5,6 +5,7 @@ editor.run(function()
   editor.open('failing.py', { init_options = { trusted = true, python = vim.env.RANKSAFE_TEST_TORCH_PYTHON } })
   editor.run_lens('ranksafe.smokeRun')
   local failure = editor.failure()
+  editor.ended()
 
   vim.cmd.RanksafeFailures()
   editor.equal(vim.bo.buftype, 'quickfix', 'the window that has the focus')

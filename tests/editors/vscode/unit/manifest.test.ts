@@ -52,11 +52,11 @@ test("t fills placeholders in the chosen language", () => {
 test("few settings, and what reaches a process belongs to the user", () => {
     const properties = manifest.contributes.configuration.properties;
     assert.ok(Object.keys(properties).length < 15);
-    for (const name of ["serverInterpreter", "interpreter", "runEnvironment"]) {
+    for (const name of ["serverInterpreter", "interpreter", "runEnvironment", "sshConfigFile"]) {
         assert.equal(properties[`ranksafe.${name}`]?.scope, "machine", name);
     }
     assert.equal(manifest.capabilities.untrustedWorkspaces.supported, "limited");
-    for (const name of ["serverInterpreter", "interpreter", "runEnvironment", "importStrategy"]) {
+    for (const name of ["serverInterpreter", "interpreter", "runEnvironment", "sshConfigFile", "importStrategy"]) {
         assert.ok(manifest.capabilities.untrustedWorkspaces.restrictedConfigurations.includes(`ranksafe.${name}`), name);
     }
     assert.deepEqual(manifest.extensionKind, ["workspace"]);

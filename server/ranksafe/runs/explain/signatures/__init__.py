@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.signatures import (
+    artifacts,
     collectives,
+    configuration,
     credentials,
     data_parallel,
     devices,
@@ -19,6 +21,7 @@ from ranksafe.runs.explain.signatures import (
     pickling,
     remote,
     schedulers,
+    tensors,
     user_errors,
     workers,
 )
@@ -31,15 +34,18 @@ SIGNATURES: tuple[Signature, ...] = (
     *gpu_memory.SIGNATURES,
     *devices.SIGNATURES,
     *launch.SIGNATURES,
+    *credentials.SIGNATURES,
     *network.SIGNATURES,
     *collectives.SIGNATURES,
     *workers.SIGNATURES,
     *pickling.SIGNATURES,
     *schedulers.SIGNATURES,
     *remote.SIGNATURES,
-    *credentials.SIGNATURES,
     *machine.SIGNATURES,
+    *configuration.SIGNATURES,
     *installation.SIGNATURES,
+    *tensors.SIGNATURES,
+    *artifacts.SIGNATURES,
     *user_errors.SIGNATURES,
 )
 

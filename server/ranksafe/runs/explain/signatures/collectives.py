@@ -31,6 +31,14 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="集合通信收到了位于 {device} 的张量，而该进程组的后端不支持。请先把它移到该 rank 的设备上。",
     ),
     signature(
+        "no-backend-for-device",
+        # torch up to 2.0, ProcessGroupNCCL.cpp.
+        r"Tensors must be CUDA and dense",
+        en="A collective got a tensor on the CPU (or a sparse one), which NCCL does not serve. Move it to the rank's "
+        "device first.",
+        zh="集合通信收到了位于 CPU 的（或稀疏的）张量，而 NCCL 不支持。请先把它移到该 rank 的设备上。",
+    ),
+    signature(
         "collective-timeout",
         # torch 1.x to 2.13, ProcessGroupNCCL.cpp; NumelIn since 2.1.
         r"Watchdog caught collective operation timeout: WorkNCCL\(",
@@ -148,6 +156,32 @@ SIGNATURES: tuple[Signature, ...] = (
         secondary=True,
         en="The launcher stopped this rank because another one failed.",
         zh="由于另一个 rank 失败，启动器停止了该 rank。",
+    ),
+    signature(
+        "collective-failed",
+        r"oneCCL: (?P<where>[\w.]+:\d+)[^\n]*\n?[^\n]*EXCEPTION: (?P<what>[^\n]*)",
+        en="oneCCL could not carry out a collective ({where}: {what}): its transport (MPI, libfabric) failed between "
+        "the ranks, or another rank ended.",
+        zh="oneCCL 无法执行集合通信（{where}：{what}）：rank 之间的传输层（MPI、libfabric）失败，或另一个 rank "
+        "已结束。",
+    ),
+    signature(
+        "collective-failed",
+        r"HCCL function error: (?P<call>\w+)\([^\n]*error code is (?P<code>\d+)",
+        en="HCCL, which carries collectives between Ascend NPUs, failed in {call} (error code {code}): the ranks do "
+        "not reach each other, share an NPU, or another one ended. Its own log (plog) says more.",
+        zh="在昇腾 NPU 之间执行集合通信的 HCCL 在 {call} 中失败（错误码 {code}）：各 rank 无法互通、共用了 NPU，"
+        "或另一个 rank 已结束。更多信息见其自身日志（plog）。",
+    ),
+    signature(
+        "nccl-invalid-usage",
+        r"ncclInvalid(?:Usage|Argument)(?![\s\S]*Duplicate GPU)|NCCL error in: [^\n]*?, invalid (?:usage|argument)",
+        raised_only=True,
+        en="NCCL was called in a way it does not allow: a number of processes that is not the world size, ranks that "
+        "share a GPU or use one that is not theirs, or sizes that differ. Look at torch.cuda.set_device and the "
+        "launch; NCCL_DEBUG=WARN prints the reason.",
+        zh="NCCL 的调用方式不被允许：进程数与 world size 不符、多个 rank 共用 GPU 或使用了不属于自己的 GPU，"
+        "或大小不同。请检查 torch.cuda.set_device 与启动方式；NCCL_DEBUG=WARN 会打印原因。",
     ),
     signature(
         "nccl-system-error",

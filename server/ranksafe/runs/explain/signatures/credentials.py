@@ -73,6 +73,18 @@ SIGNATURES: tuple[Signature, ...] = (
         "或关闭跟踪。",
     ),
     signature(
+        "tracker-lost",
+        # wandb/wandb#6449, wandb/wandb#6201.
+        r"\A(?:BrokenPipeError|ConnectionResetError|ConnectionRefusedError|EOFError)\b",
+        frames=r"/wandb/",
+        plain=True,
+        raised_only=True,
+        en="The connection to Weights & Biases' own helper process broke: it was killed, or ended before the run. "
+        "WANDB_MODE=offline trains without it.",
+        zh="与 Weights & Biases 自身的辅助进程的连接中断：该进程被终止，或先于运行结束。WANDB_MODE=offline "
+        "可离线训练。",
+    ),
+    signature(
         "no-network",
         # huggingface_hub, transformers; urllib3's MaxRetryError as raised.
         r"We couldn't connect to '(?P<address>https?://[^']+)'|LocalEntryNotFoundError|offline mode is enabled"

@@ -166,7 +166,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "cuda-assert",
         r"CUDA error: device-side assert triggered|\.cu:\d+: [\s\S]*?block: \[\d+,\d+,\d+\], thread: \[\d+,\d+,\d+\] "
         r"Assertion `[^`]+` failed",
-        en="A check inside a GPU kernel failed: most often an index out of range (labels beyond the number of classes, "
+        en="A check inside a GPU kernel failed: most often an index out of range (labels beyond the number of "
+        "classes, "
         "token ids beyond the vocabulary). " + _LATER_EN,
         zh="GPU kernel 内部的检查失败：多半是索引越界（标签超出类别数，或 token id 超出词表）。"
         + _LATER_ZH,
@@ -195,7 +196,8 @@ SIGNATURES: tuple[Signature, ...] = (
         r"uncorrectable ECC error|GPU has fallen off the bus|NVRM: Xid \(\S+\): (?:48|79|94|95),",
         en="The GPU of this rank has a hardware fault; your code is not the cause. Leave this GPU out (by its UUID in "
         "CUDA_VISIBLE_DEVICES, or the machine with --exclude), and have it checked.",
-        zh="该 rank 的 GPU 出现硬件故障，与你的代码无关。请排除该 GPU（在 CUDA_VISIBLE_DEVICES 中用 UUID 指定其他 GPU，"
+        zh="该 rank 的 GPU 出现硬件故障，与你的代码无关。请排除该 GPU（在 CUDA_VISIBLE_DEVICES 中用 UUID 指定其他 "
+        "GPU，"
         "或用 --exclude 排除该机器），并报修。",
     ),
     signature(
@@ -219,5 +221,38 @@ SIGNATURES: tuple[Signature, ...] = (
         r"Attempting to deserialize object on (?:a )?CUDA device",
         en="The checkpoint names a CUDA device that does not exist here. Pass map_location to torch.load.",
         zh="检查点记录的 CUDA 设备在此不存在。请给 torch.load 传入 map_location。",
+    ),
+    signature(
+        "too-few-gpus",
+        # torch/cuda/__init__.py, _lazy_init; aten/src/ATen/cuda/CUDAContext.cpp.
+        r"device < num_gpus INTERNAL ASSERT FAILED[^\n]*device=(?P<device>\d+), num_gpus=(?P<gpus>\d+)",
+        en="This rank asks for GPU {device} and sees {gpus} (counted from 0): each process was given fewer GPUs than "
+        "the script counts on (CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task), or it changed after torch was "
+        "imported.",
+        zh="该 rank 请求 GPU {device}，而它只看到 {gpus} 个（从 0 计数）：分给每个进程的 GPU 少于脚本所需"
+        "（CUDA_VISIBLE_DEVICES、Slurm 的 --gpus-per-task），或在导入 torch 之后发生了变化。",
+    ),
+    signature(
+        "cuda-library-error",
+        # CUBLAS_STATUS_ALLOC_FAILED is known as out of memory.
+        r"CUDA error: (?P<blas>CUBLAS_STATUS_\w+)|cuDNN error: (?P<dnn>CUDNN_STATUS_\w+)"
+        r"|cuFFT error: (?P<fft>CUFFT_\w+)|CUDA error: (?P<launch>unspecified launch failure)",
+        en="A CUDA library failed ([[{blas}]][[{dnn}]][[{fft}]][[{launch}]]) and does not say why: most often GPU "
+        "memory "
+        "is nearly full, an index was out of range before, or the library does not fit the driver. "
+        + _LATER_EN,
+        zh="CUDA 库出错（[[{blas}]][[{dnn}]][[{fft}]][[{launch}]]），没有说明原因："
+        "多半是显存将满、之前有索引越界，或库与驱动不匹配。" + _LATER_ZH,
+    ),
+    signature(
+        "torch-internal-error",
+        r"INTERNAL ASSERT FAILED at \"(?P<where>[^\"]+)\"(?:, line |:)(?P<line>\d+), please report a bug to PyTorch"
+        r"(?:\. (?P<why>[^\n]+))?",
+        raised_only=True,
+        en="A check inside torch itself failed ({where}:{line})[[: {why}]] This line asks for something that torch "
+        "did not expect there: a bug of torch, or libraries that do not fit it. Look for the words in torch's issues.",
+        zh="torch 自身的内部检查失败（{where}:{line}）[[：{why}]]。该行触发了 torch 未预料到的情况：torch 的缺陷，"
+        "或库与其不匹配。"
+        "请用消息文字在 torch 的 issue 中搜索。",
     ),
 )

@@ -17,7 +17,7 @@ KIND = "cuda-out-of-memory"
 
 _SIZE = r"([\d.]+ (?:[KMGT]i?B|bytes?))"
 _ASKED = re.compile(rf"Tried to allocate {_SIZE}")
-_DEVICE = re.compile(r"\(GPU (\d+);|GPU (\d+) has a total capaci?ty")
+_DEVICE = re.compile(r"\([GNX]PU (\d+);|GPU (\d+) has a total capaci?ty")
 _TOTAL = re.compile(rf"{_SIZE} total capacity|total capaci?ty of {_SIZE}")
 _FREE = re.compile(rf"{_SIZE} free[;,)]|of which {_SIZE} is free")
 _ALLOCATED = re.compile(rf"{_SIZE} already allocated|{_SIZE} is allocated by PyTorch")
@@ -64,6 +64,9 @@ def read_gpu_memory(text: str) -> GpuMemory:
     allocated, reserved, unused = (_size(each, text) for each in (_ALLOCATED, _RESERVED, _UNUSED))
     if unused is None and allocated is not None and reserved is not None:
         unused = Size(f"{max(0.0, reserved.mib - allocated.mib):.0f} MiB")
+    in_use, others = _size(_IN_USE, text), {int(pid): Size(n) for pid, n in _OTHER.findall(text)}
+    if in_use is None and allocated is not None:
+        in_use = _own(others, allocated)
     return GpuMemory(
         asked=_size(_ASKED, text),
         device=int(device[1] or device[2]) if device else None,
@@ -71,8 +74,8 @@ def read_gpu_memory(text: str) -> GpuMemory:
         free=_size(_FREE, text),
         allocated=allocated,
         unused=unused,
-        in_use=_size(_IN_USE, text),
-        others={int(pid): Size(size) for pid, size in _OTHER.findall(text)},
+        in_use=in_use,
+        others=others,
     )
 
 
@@ -85,6 +88,12 @@ def explain_gpu_memory(text: str, ranks_of_pids: dict[int, int] | None = None) -
         parts.append(_others(memory, ours))
     parts.append(_advice(memory, ours))
     return Translated(" ".join(part.en for part in parts), "".join(part.zh_cn for part in parts))
+
+
+def _own(others: dict[int, Size], allocated: Size) -> Size | None:
+    """What this process holds, taken out of the others: in a container it is listed by a number it does not know."""
+    fitting = [pid for pid, size in others.items() if size.mib >= allocated.mib]
+    return others.pop(min(fitting, key=lambda pid: others[pid].mib)) if fitting else None
 
 
 def _size(pattern: re.Pattern[str], text: str) -> Size | None:
@@ -175,7 +184,8 @@ _OWN_RANKS = Translated(
 _CONTEXTS = Translated(
     en="Other processes hold memory on this GPU: {pids}. If they are ranks of this run, they opened a CUDA context on "
     "the wrong GPU.",
-    zh_cn="该 GPU 上还有其他进程占用显存：{pids}。如果它们是本次运行的 rank，则它们在错误的 GPU 上创建了 CUDA 上下文。",
+    zh_cn="该 GPU 上还有其他进程占用显存：{pids}。如果它们是本次运行的 rank，则它们在错误的 GPU 上创建了 CUDA "
+    "上下文。",
 )
 _OTHER_PROCESS = Translated(
     en="Another process holds memory on this GPU: {pids}.",
@@ -227,7 +237,7 @@ SIGNATURES: tuple[Signature, ...] = (
         KIND,
         # torch's allocators: c10/cuda/CUDACachingAllocator.cpp; before 1.0 aten/src/THC; cuBLAS's own status.
         r"CUDA out of memory\.|CUDA error: out of memory|cuda runtime error \(2\) ?: out of memory"
-        r"|CUBLAS_STATUS_ALLOC_FAILED|HIP out of memory\.",
+        r"|CUBLAS_STATUS_ALLOC_FAILED|(?:HIP|NPU|XPU) out of memory\.",
         elaborate=explain_gpu_memory,
         en="Out of GPU memory.",
         zh="GPU 显存不足。",

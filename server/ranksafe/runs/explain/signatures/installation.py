@@ -77,7 +77,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "no-cuda",
-        r"Found no NVIDIA driver on your system|No CUDA GPUs are available"
+        r"Found no NVIDIA driver on your system|No CUDA GPUs are available|no CUDA-capable device is detected"
         r"|Attempting to deserialize object on a CUDA device but "
         r"torch\.cuda\.is_available\(\) is False",
         en="The script asks for CUDA, and there is none here. On CPU ranks, take the device from the "
@@ -130,5 +130,15 @@ SIGNATURES: tuple[Signature, ...] = (
         r"ImportError: Using the `Trainer` with `PyTorch` requires `(?P<needs>accelerate>=[\d.]+)`",
         en="The Trainer needs {needs}, which is not installed in this interpreter." + _EN,
         zh="Trainer 需要 {needs}，而此解释器中没有安装。" + _ZH,
+    ),
+    signature(
+        "missing-module",
+        # transformers, accelerate, trl, datasets: optional packages, named by their pip command.
+        r"\A(?:\w+\.)*(?:ImportError|PackageNotFoundError|ModuleNotFoundError): [^\n]*?"
+        r"(?:requires|[Nn]o package metadata was found for|you need to install|[Pp]lease install|is not installed)",
+        raised_only=True,
+        en="What is asked for here needs a package that is not installed in the interpreter that ran this; the message "
+        "names it." + _EN,
+        zh="此处所需的软件包没有安装在运行所用的解释器中；名称见消息。" + _ZH,
     ),
 )

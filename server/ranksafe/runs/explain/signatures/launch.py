@@ -30,6 +30,16 @@ SIGNATURES: tuple[Signature, ...] = (
         "PartialState() 完成。",
     ),
     signature(
+        "process-group-initialized-twice",
+        r"trying to initialize the default process group twice",
+        en="init_process_group was called a second time: by the script and by a library (Accelerator, Lightning, "
+        "deepspeed.init_distributed), or by two runs in one process. Call it once, or ask dist.is_initialized() "
+        "first.",
+        zh="init_process_group 被第二次调用：脚本和某个库（Accelerator、Lightning、"
+        "deepspeed.init_distributed）各调用一次，"
+        "或在一个进程中运行了两次。请只调用一次，或先检查 dist.is_initialized()。",
+    ),
+    signature(
         "started-without-launcher",
         r"environment variable (?P<name>RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected, but not set"
         r"|KeyError: '(?P<key>LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR)'",
@@ -82,14 +92,25 @@ SIGNATURES: tuple[Signature, ...] = (
     signature(
         "terminated",
         # torch/distributed/elastic/agent/server/api.py; the number is the signal's.
-        r"Received (?P<number>\d+) death signal, shutting down workers"
-        r"|SignalException: Process \d+ got signal: (?P<signal>\d+)",
+        r"Received (?P<number>\d+|Signals\.\w+) death signal, shutting down workers"
+        r"|SignalException: Process \d+ got signal: (?P<signal>\d+|Signals\.\w+)",
         secondary=True,
         en="The launcher was told to stop from outside[[ (signal {number})]][[ (signal {signal})]]: by a user, a "
         "scheduler "
         "or a time limit. No rank failed.",
         zh="启动器被外部要求停止[[（信号 {number}）]][[（信号 {signal}）]]：用户、调度器或时间限制所致。没有 rank "
         "失败。",
+    ),
+    signature(
+        "terminated",
+        # Lightning 2.x, lightning_fabric/utilities/exceptions.py.
+        r"\A(?:\w+\.)*SIGTERMException\b",
+        secondary=True,
+        raised_only=True,
+        en="The rank was told to stop from outside (SIGTERM): by a scheduler, a launcher whose other rank failed, "
+        "or a "
+        "user.",
+        zh="该 rank 被外部要求停止（SIGTERM）：由调度器、另一个 rank 失败后的启动器，或用户发出。",
     ),
     signature(
         "terminated",

@@ -46,6 +46,16 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "host-out-of-memory",
+        # The same allocator, asked for tens of gigabytes at once: that is a size gone wrong more often than a machine
+        # that is too small, and how many ranks there are does not matter.
+        r"DefaultCPUAllocator: can't allocate memory: you tried to allocate (?P<asked>\d{11,}) bytes",
+        en="One allocation asked for {asked} bytes of the machine's memory (not the GPU's). Check the size of what is "
+        "made here first: a dense matrix over all items, or a wrong dimension, asks for this much.",
+        zh="单次分配请求了 {asked} 字节的主机内存（不是显存）。请先检查此处所创建对象的大小："
+        "对所有元素建立的稠密矩阵或错误的维度会请求这么多内存。",
+    ),
+    signature(
+        "host-out-of-memory",
         # torch c10/core/impl/alloc_cpu.cpp; CPython's MemoryError; numpy's _ArrayMemoryError.
         r"DefaultCPUAllocator: can't allocate memory(?:: you tried to allocate (?P<asked>\d+) bytes)?"
         r"|\A(?:\w+\.)*_?(?:Array)?MemoryError\b|OSError: \[Errno 12\] Cannot allocate memory",
@@ -148,6 +158,20 @@ SIGNATURES: tuple[Signature, ...] = (
         "用 PYTHONFAULTHANDLER=1 重新运行可看到 Python 行。",
     ),
     signature(
+        "too-many-processes",
+        # EAGAIN of pthread_create and fork; CPython's threading, libgomp, OpenBLAS.
+        r"\A(?:RuntimeError|OSError|BlockingIOError|ImportError): (?:\[Errno 11\] )?Resource temporarily unavailable"
+        r"|RuntimeError: can't start new thread|libgomp: Thread creation failed: Resource temporarily unavailable"
+        r"|pthread_create failed for thread \d+ of \d+: Resource temporarily unavailable",
+        en="The system gave no more threads or processes: every rank starts many (OpenMP, autograd, DataLoader "
+        "workers, "
+        "tokenizers), and a limit is reached. Set OMP_NUM_THREADS=1, use fewer workers, or raise ulimit -u (in "
+        "containers the pids limit).",
+        zh="系统不再提供线程或进程：每个 rank 都会启动许多（OpenMP、autograd、DataLoader worker、tokenizers），"
+        "已达到上限。"
+        "请设置 OMP_NUM_THREADS=1，减少 worker 数，或提高 ulimit -u（容器中为 pids 限制）。",
+    ),
+    signature(
         "too-many-open-files",
         r"\[Errno 24\] Too many open files|Too many open files\. Communication with the workers is no longer possible",
         en="The process has too many files open (torch shares every tensor of a DataLoader worker through one). Raise "
@@ -164,5 +188,14 @@ SIGNATURES: tuple[Signature, ...] = (
         "exist_ok=True, or let one rank create it (main_process_first).",
         zh="文件或文件夹已存在。多个 rank 同时创建同一个文件夹时会这样：请使用 exist_ok=True，或只由一个 rank 创建"
         "（main_process_first）。",
+    ),
+    signature(
+        "file-system-error",
+        r"\[Errno (?:116|5|107|121)\] (?P<what>Stale file handle|Input/output error|Transport endpoint is not connected"
+        r"|Remote I/O error)",
+        raised_only=True,
+        en="The file system failed ({what}): a network file system went away for a moment, or a disk is broken. Your "
+        "code is not the cause; copy the data to a local disk, or try again.",
+        zh="文件系统出错（{what}）：网络文件系统短暂不可用，或磁盘损坏。与你的代码无关；请把数据复制到本地磁盘，或重试。",
     ),
 )

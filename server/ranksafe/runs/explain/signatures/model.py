@@ -114,6 +114,19 @@ SIGNATURES: tuple[Signature, ...] = (
         "rank 各自生成的词表或随机选择）。",
     ),
     signature(
+        "models-differ-between-ranks",
+        # torch 2.13.0, torch/csrc/distributed/c10d/reducer.cpp.
+        r"DDP expects same model across all ranks, but Rank (?P<one>\d+) has (?P<some>\d+) params, while rank "
+        r"(?P<two>\d+) has inconsistent (?P<other>\d+) params",
+        en="The ranks did not build the same model: rank {one} has {some} parameters, rank {two} has {other}. Build "
+        "it "
+        "from the same configuration on every rank; a rank that is somewhere else in the code (0 parameters) is told "
+        "by its own lines.",
+        zh="各 rank 构建的模型不同：rank {one} 有 {some} 个参数，rank {two} 有 {other} 个。请在每个 rank "
+        "上用相同的配置构建；"
+        "若某个 rank 处于代码的其他位置（0 个参数），请查看它自己的输出。",
+    ),
+    signature(
         "attribute-of-wrapped-model",
         r"'(?P<wrapper>DistributedDataParallel|DataParallel|FullyShardedDataParallel)' object has no attribute "
         r"'(?P<name>\w+)'",

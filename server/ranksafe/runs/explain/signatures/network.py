@@ -115,8 +115,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "rendezvous-failed",
-        r"The client socket has timed out after (?P<seconds>\d+)(?:s|ms"
-        r"|000ms) while trying to connect to \(?(?P<address>[^\s)]+(?:, \d+)?)\)?",
+        r"The client socket has timed out after (?P<seconds>\d+?)(?:000ms|s|ms) while trying to connect to "
+        r"\(?(?P<address>[^\s),]+(?:, \d+)?)\)?",
         secondary=True,
         en="This machine did not reach {address} within {seconds} s: a firewall, a wrong address or port, or rank 0 "
         "did "

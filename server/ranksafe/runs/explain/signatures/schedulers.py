@@ -26,15 +26,27 @@ SIGNATURES: tuple[Signature, ...] = (
         "请申请更多内存（--mem），或惰性加载并减少 DataLoader worker 数。",
     ),
     signature(
+        "host-out-of-memory",
+        # Slurm up to 20.
+        r"^slurmstepd(?:-\S+)?: error: (?:Step|Job) (?P<step>[\w.]+) exceeded memory limit "
+        r"\((?P<held>\d+) > (?P<limit>\d+)\), being killed",
+        en="The job step {step} held {held} kB and may have {limit} kB, so Slurm killed it. This is memory of the "
+        "machine, not of the GPU: ask for more (--mem, --mem-per-cpu), or load lazily and use fewer DataLoader "
+        "workers.",
+        zh="作业步 {step} 占用 {held} kB，而上限为 {limit} kB，因此被 Slurm 终止。这是主机内存，不是显存："
+        "请申请更多内存（--mem、--mem-per-cpu），或惰性加载并减少 DataLoader worker 数。",
+    ),
+    signature(
         "time-limit",
-        r"(?:JOB|STEP) (?P<job>\S+) ON (?P<node>\S+) CANCELLED AT (?P<time>\S+) DUE TO TIME LIMIT",
+        r"(?:JOB|STEP) (?P<job>\S+) (?:ON (?P<node>\S+) )?CANCELLED AT (?P<time>\S+) DUE TO TIME LIMIT",
         en="The scheduler ended job {job} at its time limit ({time}); nothing in the code failed. Ask for more time "
         "(--time), or save checkpoints and resume.",
         zh="调度器在时间上限（{time}）结束了作业 {job}；代码没有出错。请申请更长时间（--time），或保存检查点后继续。",
     ),
     signature(
         "preempted",
-        r"(?:JOB|STEP) (?P<job>\S+) ON (?P<node>\S+) CANCELLED AT (?P<time>\S+) DUE TO (?P<why>JOB REQUEUE|PREEMPTION)",
+        r"(?:JOB|STEP) (?P<job>\S+) ON (?P<node>\S+) CANCELLED AT (?P<time>\S+) DUE TO (?P<why>JOB REQUEUE"
+        r"|PREEMPTION)",
         en="The scheduler took the machines away from job {job} ({why}, {time}); your code is not the cause. A "
         "requeued "
         "job goes on under the same number.",
@@ -46,7 +58,8 @@ SIGNATURES: tuple[Signature, ...] = (
         en="A machine of the job failed[[ (node {node})]][[ ({time})]]; your code is not the cause. Submit again "
         "without it "
         "(--exclude).",
-        zh="作业的一台机器发生故障[[（节点 {node}）]][[（{time}）]]，与你的代码无关。请排除它后重新提交（--exclude）。",
+        zh="作业的一台机器发生故障[[（节点 {node}）]][[（{time}）]]，与你的代码无关。"
+        "请排除它后重新提交（--exclude）。",
     ),
     signature(
         "submit-rejected",
@@ -84,5 +97,24 @@ SIGNATURES: tuple[Signature, ...] = (
         "(srun --kill-on-bad-exit).",
         zh="调度器于 {time} 结束了 {node} 上的 {job}：有人取消了它，或它的另一个任务先失败了（srun "
         "--kill-on-bad-exit）。",
+    ),
+    signature(
+        "time-limit",
+        # OpenPBS and Torque; LSF.
+        r"PBS: job killed: walltime (?P<held>\d+) exceeded limit (?P<limit>\d+)|^TERM_RUNLIMIT: job killed",
+        en="The scheduler ended the job at its time limit[[ ({limit} s)]]; nothing in the code failed. Ask for more "
+        "time, or save checkpoints and resume.",
+        zh="调度器在作业达到时间上限[[（{limit} 秒）]]时终止了它；代码本身没有失败。请申请更长时间，"
+        "或保存检查点后继续。",
+    ),
+    signature(
+        "host-out-of-memory",
+        r"PBS: job killed: v?mem (?P<held>\d+\w+) exceeded limit (?P<limit>\d+\w+)"
+        r"|^TERM_MEMLIMIT: job killed",
+        en="The scheduler killed the job because it reached its memory limit[[ ({held} of {limit})]]. This is "
+        "memory of "
+        "the machine, not of the GPU: ask for more, or load lazily and use fewer DataLoader workers.",
+        zh="作业达到内存上限[[（{held}，上限 {limit}）]]，被调度器终止。这是主机内存，不是显存：请申请更多内存，"
+        "或惰性加载并减少 DataLoader worker 数。",
     ),
 )

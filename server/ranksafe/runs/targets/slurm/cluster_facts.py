@@ -60,21 +60,26 @@ def look_at(cluster: Cluster, host: Host, request: RunRequest) -> ClusterFacts:
     Raises RunNotPossible where Slurm is not there, the interpreter does not run, or the runs' folder cannot be used.
     """
     asked = {
-        "interpreter": str(request.interpreter or cluster.interpreter),
+        "interpreter": _choice(cluster, request),
         "probe": PROBE,
         "distributions": DISTRIBUTIONS,
         "folder": cluster.folder,
         "commands": cluster.commands,
     }
-    text = program("targets.slurm.login_node.look", "on_host.request")
+    text = program("targets.slurm.login_node.look", "on_host.request", "on_host.environments")
     found = host.ask(text, asked, timeout_seconds=_LOOK_SECONDS)
     if "missing" in found:
         raise RunNotPossible(_NO_SLURM.filled(host=host.name, reason=found["missing"]))
     if "silent" in found:
         raise RunNotPossible(_SILENT.filled(host=host.name, reason=found["silent"]))
     if "broken" in found:
+        there = ", ".join(found.get("environments") or ())
         broken = _BROKEN.filled(
-            path=asked["interpreter"], host=host.name, reason=found["broken"], name=cluster.name
+            path=found["shown"],
+            host=host.name,
+            reason=found["broken"],
+            there=_THERE.filled(names=there) if there else "",
+            name=cluster.name,
         )
         raise RunNotPossible(broken)
     if not found["writable"] or found["free_bytes"] < _NEEDED_BYTES:
@@ -91,6 +96,13 @@ def look_at(cluster: Cluster, host: Host, request: RunRequest) -> ClusterFacts:
         accounting=bool(found["accounting"]),
         partitions=_partitions(found["partitions"]),
     )
+
+
+def _choice(cluster: Cluster, request: RunRequest) -> dict[str, str]:
+    """As `on_host.environments` reads it."""
+    if request.interpreter is None and cluster.conda is not None:
+        return {"conda": cluster.conda}
+    return {"program": str(request.interpreter or cluster.interpreter)}
 
 
 def described_cluster(facts: ClusterFacts, cluster: Cluster, host: Host) -> list[Translated]:
@@ -156,11 +168,12 @@ _SILENT = Translated(
     zh_cn="{host} 上的 Slurm 控制器没有应答：{reason}",
 )
 _BROKEN = Translated(
-    en="The Python interpreter {path} does not run on {host}: {reason}. Set interpreter of the cluster {name} to "
-    "the one of your environment there.",
-    zh_cn="Python 解释器 {path} 无法在 {host} 上运行：{reason}。"
-    "请把集群 {name} 的 interpreter 设置为您在该处环境中的解释器。",
+    en="The Python interpreter {path} does not run on {host}: {reason}.{there} Set interpreter of the cluster {name} "
+    "to the one of your environment there, or conda to the environment's name.",
+    zh_cn="Python 解释器 {path} 无法在 {host} 上运行：{reason}。{there}"
+    "请把集群 {name} 的 interpreter 设置为您在该处环境中的解释器，或把 conda 设置为环境名称。",
 )
+_THERE = Translated(en=" Conda environments there: {names}.", zh_cn="那里的 conda 环境：{names}。")
 _UNUSABLE = Translated(
     en="The runs' folder {folder} cannot be used: {reason}",
     zh_cn="无法使用运行目录 {folder}：{reason}",

@@ -33,6 +33,9 @@ _STATUSES = {
 }
 _AGAIN_SECONDS = (2.0, 5.0, 10.0, 30.0)
 """Between attempts to reach a login node that was lost."""
+_WATCH = "targets.slurm.login_node.watch"
+_COMMANDS = "targets.slurm.login_node.commands"
+_TREE = "targets.slurm.login_node.tree"
 _LONGEST_ENTRY = 16 * 2**20
 LAUNCHER_FILE: Final = "launcher.stdout"
 _LOG = re.compile(r"(node\.\d+|batch)\.log")
@@ -66,6 +69,7 @@ class SlurmProcess:
         self._rest = b""
         self._said: list[Output] = []
         self._over: dict[str, Any] | None = None
+        self._goes_on = False
         self._attempts = 0
         self._next_attempt = 0.0
         self._left = False
@@ -114,6 +118,11 @@ class SlurmProcess:
         return self._directory
 
     @property
+    def is_seen_to_go_on(self) -> bool:
+        """Whether Slurm has said so since the login node was reached."""
+        return self._goes_on and self._over is None
+
+    @property
     def status(self) -> str:
         """As the protocol has it, or `timed-out`. By whomever it was cancelled; what nobody knows any more is lost."""
         if self._over is None:
@@ -151,7 +160,7 @@ class SlurmProcess:
             "commands": self._job.commands,
         }
         try:
-            text = program("targets.slurm.login_node.watch", "on_host.request")
+            text = program(_WATCH, "on_host.request", _COMMANDS, _TREE)
             conversation = self._conversation = self._host.start(text, request)
         except RunNotPossible as error:
             self._lost(error.message.in_language(self._language))
@@ -176,6 +185,7 @@ class SlurmProcess:
         self._attempts += 1
         self._next_attempt = time.monotonic() + wait
         self._rest = b""
+        self._goes_on = False
         self._disconnect()
 
     def _pass_cancel_on(self) -> None:
@@ -203,9 +213,12 @@ class SlurmProcess:
 
     def _take(self, entry: Mapping[str, Any]) -> None:
         if isinstance(entry.get("state"), Mapping):
+            self._goes_on = True
             self._say(job_in_words(self._job.number, entry["state"]))
         elif isinstance(entry.get("over"), dict):
             self._over = entry["over"]
+        elif entry.get("full") is True:
+            self._say(_DISK_FULL.filled(host=self._host.name, folder=self._job.directory))
         else:
             self._mirror.take(entry)
 
@@ -233,5 +246,10 @@ def _write(path: Path, value: Mapping[str, Any]) -> None:
 _LOST = Translated(
     en="{host} is not reached ({reason}); job {job} goes on, and it is tried again",
     zh_cn="无法连接 {host}（{reason}）；作业 {job} 会继续运行，稍后将重试",
+)
+_DISK_FULL = Translated(
+    en="the disk of the cluster that holds {folder} is full (seen on {host}): what the job writes from now on may be "
+    "missing",
+    zh_cn="集群上存放 {folder} 的磁盘已满（在 {host} 上看到）：作业此后写入的内容可能缺失",
 )
 _FOUND_AGAIN = Translated(en="{host} is reached again", zh_cn="已重新连接 {host}")

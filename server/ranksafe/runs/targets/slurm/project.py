@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from ranksafe.localization import Translated
@@ -12,6 +13,7 @@ from ranksafe.runs.model import RunRequest
 from ranksafe.runs.remote.listing import list_project, project_root
 from ranksafe.runs.remote.sync import remote_folder, send_project
 from ranksafe.runs.targets.protocol import Listener
+from ranksafe.runs.targets.slurm.settings import FILE_NAME
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +22,20 @@ class Project:
 
     root: Path
     folder: str
-    """There."""
+    """There: of a project that was sent, the run's own tree."""
     script: str
     working_directory: str
     limits: tuple[Translated, ...] = ()
+    base: str | None = None
+    """Where it was sent to; None: it was not."""
+    files: Mapping[str, list[int | str | None]] = field(default_factory=dict)
+    """What was sent, as `Listing` has it."""
+
+    def tree(self) -> dict[str, object] | None:
+        """What the login node needs to make the run's own tree; None where the nodes use the files themselves."""
+        if self.base is None:
+            return None
+        return {"base": self.base, "tree": self.folder, "files": dict(self.files)}
 
 
 def in_place(request: RunRequest) -> Project:
@@ -35,9 +47,9 @@ def in_place(request: RunRequest) -> Project:
 
 
 def sent_to(
-    host: Host, base: str, limit_mb: float, request: RunRequest, listener: Listener
+    host: Host, base: str, run: str, limit_mb: float, request: RunRequest, listener: Listener
 ) -> Project:
-    """Send what has changed into a folder below ``base``.
+    """Send what has changed into a folder below ``base``; ``run``, the run's own, will have a tree of it.
 
     Raises RunNotPossible where that cannot be, or the script is not among what is sent.
     """
@@ -49,18 +61,21 @@ def sent_to(
     if name not in listing.files:
         raise RunNotPossible(_NOT_SENT.filled(path=script, root=root))
     folder = remote_folder(PurePosixPath(base), root)
-    send_project(host, listing, folder, listener)
+    send_project(host, listing, folder, listener, settings=FILE_NAME)
     below = PurePosixPath(name).parent
     if working_directory.is_relative_to(root):
         wanted = working_directory.relative_to(root).as_posix()
         if wanted == "." or any(each.startswith(f"{wanted}/") for each in listing.files):
             below = PurePosixPath(wanted)
+    tree = PurePosixPath(run) / "tree" / folder.name
     return Project(
         root=root,
-        folder=str(folder),
-        script=str(folder / name),
-        working_directory=str(folder / below),
+        folder=str(tree),
+        script=str(tree / name),
+        working_directory=str(tree / below),
         limits=tuple(_LINK.filled(name=each) for each in listing.left_out),
+        base=str(folder),
+        files=listing.files,
     )
 
 

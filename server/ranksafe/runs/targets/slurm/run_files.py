@@ -17,6 +17,7 @@ from ranksafe.runs.targets.supervised import ride_along
 CONFIG: Final = "accelerate.yaml"
 _INJECT = "inject"
 _COMPUTE_NODE = Path(__file__).parent / "compute_node"
+_LOGIN_NODE = Path(__file__).parent / "login_node"
 
 
 def files_of(
@@ -43,8 +44,9 @@ def files_of(
         "plan.json": json.dumps(plan),
         CONFIG: own_config(ranks) if config is None else config.read_text(encoding="utf-8"),
     }
-    for name in ("job.py", "node.py"):
-        files[name] = (_COMPUTE_NODE / name).read_text(encoding="utf-8")
+    programs = (_COMPUTE_NODE / "job.py", _COMPUTE_NODE / "node.py", _LOGIN_NODE / "tree.py")
+    for path in programs:
+        files[path.name] = path.read_text(encoding="utf-8")
     root = agent.INJECT_DIRECTORY
     for path in sorted(root.rglob("*.py")):
         name = f"{_INJECT}/{path.relative_to(root).as_posix()}"

@@ -37,6 +37,8 @@ class Cluster:
     """``local``, or the host of the login node as the user names it for ssh."""
     interpreter: str = "python3"
     """The Python with torch, as the nodes see it; ``~`` is the home folder there."""
+    conda: str | None = None
+    """Instead of `interpreter`: a conda environment, by name or folder, as the login node knows it."""
     folder: str = "~/.cache/ranksafe/slurm"
     """For runs and projects: on a disk that the login node and all nodes share."""
     partition: str | None = None
@@ -115,6 +117,8 @@ def _cluster(name: str, table: object) -> Cluster:
         if not isinstance(value, kind) or isinstance(value, bool):
             raise _wrong(name, _WRONG_TYPE.filled(key=key))
         values[known[key].name] = value
+    if "conda" in values and ("interpreter" in values or values["conda"].startswith("-")):
+        raise _wrong(name, _WRONG_TYPE.filled(key="conda / interpreter"))
     cluster = Cluster(name, **values)
     for key in ("nodes", "poll_seconds", "project_limit_mb"):
         if getattr(cluster, key) <= 0:

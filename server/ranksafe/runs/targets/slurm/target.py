@@ -36,7 +36,9 @@ from ranksafe.runs.targets.supervised import described
 
 STATE_FILE: Final = "target.json"
 """In the run's directory: what `reattached` needs."""
+_SUBMIT = "targets.slurm.login_node.submit"
 _SUBMISSION_SECONDS = 180.0
+_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +46,12 @@ class _Prepared:
     """What `SlurmTarget.start` needs besides the plan."""
 
     request: RunRequest
+    facts: ClusterFacts
     project: Project
     job: Job
     """Without a number yet."""
     submission: dict[str, Any]
+    listener: Listener
 
 
 class SlurmTarget:
@@ -90,7 +94,7 @@ class SlurmTarget:
             raise RunCancelled
         size = size_of(request, self._cluster)
         there = f"{facts.folder}/runs/{directory.name}"
-        project = self._project(request, facts, listener)
+        project = self._project(request, facts, there, listener)
         place = Elsewhere(project.script, f"{there}/{CONFIG}", PORT)
         launcher, expected = self._launcher(request, facts, size, directory, place)
         why_cpu = _why_cpu(request, self._cluster, facts)
@@ -100,13 +104,14 @@ class SlurmTarget:
         submission = {
             "directory": there,
             "files": files_of(request, there, project, launcher, variables, size.ranks),
+            "project": project.tree(),
             "options": sbatch_options(self._cluster, size, directory.name),
             "script": script,
             "environment": dict(request.environment),
             "commands": self._cluster.commands,
         }
         job = Job("", there, self._cluster.poll_seconds, self._cluster.commands)
-        self._prepared = _Prepared(request, project, job, submission)
+        self._prepared = _Prepared(request, facts, project, job, submission, listener)
         return Plan(
             command=(*launcher, project.script, *request.arguments),
             environment={},
@@ -120,9 +125,15 @@ class SlurmTarget:
         """Submit the job."""
         prepared = self._prepared
         assert prepared is not None
+        text = program(_SUBMIT, "on_host.request", "targets.slurm.login_node.tree")
+        for _ in range(_ATTEMPTS):
+            answer = self._host.ask(text, prepared.submission, timeout_seconds=_SUBMISSION_SECONDS)
+            if "changed" not in answer:
+                break
+            prepared = self._sent_again(prepared)
+        else:
+            raise RunNotPossible(_CHANGES)
         project = prepared.project
-        text = program("targets.slurm.login_node.submit", "on_host.request")
-        answer = self._host.ask(text, prepared.submission, timeout_seconds=_SUBMISSION_SECONDS)
         if "unwritable" in answer:
             raise RunNotPossible(_UNWRITABLE.filled(reason=answer["unwritable"]))
         if "refused" in answer:
@@ -139,11 +150,21 @@ class SlurmTarget:
         """Nothing is held before the job is submitted."""
         self._prepared = None
 
-    def _project(self, request: RunRequest, facts: ClusterFacts, listener: Listener) -> Project:
+    def _project(
+        self, request: RunRequest, facts: ClusterFacts, run: str, listener: Listener
+    ) -> Project:
         if self._cluster.login == HERE:
             return in_place(request)
         limit = self._cluster.project_limit_mb
-        return sent_to(self._host, facts.folder, limit, request, listener)
+        return sent_to(self._host, facts.folder, run, limit, request, listener)
+
+    def _sent_again(self, prepared: _Prepared) -> _Prepared:
+        """Another submission changed the project's folder since it was sent."""
+        project = self._project(
+            prepared.request, prepared.facts, prepared.job.directory, prepared.listener
+        )
+        submission = {**prepared.submission, "project": project.tree()}
+        return replace(prepared, project=project, submission=submission)
 
     def _record(self, plan: Plan, prepared: _Prepared) -> RemoteRun:
         """As every run that is not on this machine leaves it, to be found again."""
@@ -164,6 +185,8 @@ class SlurmTarget:
             started=time.time(),
             modified=sentences(plan.modified),
             limits=sentences(plan.limits),
+            timeout_seconds=request.timeout_seconds,
+            on_hang=request.on_hang,
         )
 
     def _launcher(
@@ -240,6 +263,10 @@ _LOOKING = Translated(en="looking at the cluster ({host})", zh_cn="正在检查�
 _UNWRITABLE = Translated(
     en="The run's files cannot be written on the cluster: {reason}. Set folder of the cluster to a disk with room.",
     zh_cn="无法在集群上写入运行文件：{reason}。请将集群的 folder 设置为有剩余空间的磁盘。",
+)
+_CHANGES = Translated(
+    en="Other submissions of this project came between again and again: try once more.",
+    zh_cn="此项目的其他提交反复插入其间：请再试一次。",
 )
 _REFUSED = Translated(en="Slurm refuses the job: {reason}", zh_cn="Slurm 拒绝了作业：{reason}")
 _NO_JOB = Translated(

@@ -30,11 +30,23 @@ def main() -> int:
     except OSError as error:
         print(f"srun: {error.strerror}", file=sys.stderr)
         status = 127
-    path = os.path.join(directory, "over.json")
-    with open(path + ".new", "w", encoding="utf-8") as file:
-        json.dump({"status": status}, file)
-    os.replace(path + ".new", path)
+    # What the run wrote, to where the next one finds it.
+    subprocess.run(
+        [sys.executable, "-I", os.path.join(directory, "tree.py"), directory], check=False
+    )
+    _leave_word(os.path.join(directory, "over.json"), status)
     return status if status >= 0 else 128 - status
+
+
+def _leave_word(path: str, status: int) -> None:
+    """On a full disk there is none; Slurm keeps the exit status for a while."""
+    try:
+        with open(path + ".new", "w", encoding="utf-8") as file:
+            json.dump({"status": status}, file)
+        os.replace(path + ".new", path)
+    except OSError:
+        # Nor can it be complained of: standard error, on the same disk, would turn the exit status into 120.
+        pass
 
 
 def first_address() -> str:

@@ -1,8 +1,8 @@
 """What there is on a cluster: Slurm's version, its partitions, the interpreter and what it has installed.
 
-Request: ``commands`` (folders for PATH), ``interpreter``, ``probe`` (source that prints its facts as JSON),
-``distributions`` (arguments of that), ``folder``. Answers one JSON object; what could not be found out is missing
-from it.
+Request: ``commands`` (folders for PATH), ``interpreter`` (as `environments.resolve` reads it), ``probe`` (source that
+prints its facts as JSON), ``distributions`` (arguments of that), ``folder``. Answers one JSON object; what could not be
+found out is missing from it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import shutil
 import subprocess
 from typing import Any
 
+from ranksafe.runs.on_host import environments
 from ranksafe.runs.on_host.request import read_line
 
 _ANSWER_SECONDS = 45.0
@@ -53,16 +54,17 @@ def _cluster() -> dict[str, Any]:
 
 
 def _interpreter(request: dict[str, Any]) -> dict[str, Any]:
-    path = os.path.expanduser(request["interpreter"])
-    if os.path.sep not in path:
-        path = shutil.which(path) or path
+    chosen = environments.resolve(request["interpreter"])
+    if "error" in chosen:
+        return dict(chosen, broken=chosen["error"])
+    path = chosen["words"][0]
     status, output, complaint = _run([path, "-c", request["probe"], *request["distributions"]])
     try:
         if status != 0:
             raise ValueError(complaint)
         facts = json.loads(output.splitlines()[-1])
     except (ValueError, IndexError) as error:
-        return {"broken": str(error) or f"exit status {status}"}
+        return {"shown": path, "broken": str(error) or f"exit status {status}"}
     return {"interpreter": dict(facts, path=path)}
 
 

@@ -1,8 +1,9 @@
 """Lays a run's files into its folder on the shared disk, and submits the job.
 
-Request: ``directory`` (of the run; must not exist yet), ``files`` (name to text), ``options`` (sbatch's), ``script``,
-``environment`` (to add to sbatch's, which passes it on), ``commands`` (folders for PATH). Answers {"job"}, or
-{"refused"} or {"unwritable"} with the reason.
+Request: ``directory`` (of the run; must not exist yet), ``files`` (name to text), ``project`` (null, or ``base``,
+``tree`` and ``files`` as `tree.make` takes them), ``options`` (sbatch's), ``script``, ``environment`` (to add to
+sbatch's, which passes it on), ``commands`` (folders for PATH). Answers {"job"}, {"changed"} where another
+submission has come between, or {"refused"} or {"unwritable"} with the reason.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 from typing import Any
 
 from ranksafe.runs.on_host.request import read_line
+from ranksafe.runs.targets.slurm.login_node import tree
 
 _KEPT = 30
 _ANSWER_SECONDS = 120.0
@@ -30,12 +32,26 @@ def main() -> None:
         os.makedirs(runs, mode=0o700, exist_ok=True)
         _prune(runs)
         os.mkdir(directory, 0o700)
+    except OSError as error:
+        print(json.dumps(_unwritable(directory, error)))
+        return
+    try:
         for name, text in request["files"].items():
             _write(os.path.join(directory, *name.split("/")), text)
-        answer = _submit(directory, request)
+        if request["project"]:
+            tree.make(directory, **request["project"])
+        answer = _submit(request)
+    except tree.Changed:
+        answer = {"changed": directory}
     except OSError as error:
-        answer = {"unwritable": f"{error.filename or directory}: {error.strerror}"}
+        answer = _unwritable(directory, error)
+    if "job" not in answer:
+        shutil.rmtree(directory, ignore_errors=True)
     print(json.dumps(answer))
+
+
+def _unwritable(directory: str, error: OSError) -> dict[str, str]:
+    return {"unwritable": f"{error.filename or directory}: {error.strerror}"}
 
 
 def _write(path: str, text: str) -> None:
@@ -45,7 +61,7 @@ def _write(path: str, text: str) -> None:
         file.write(text)
 
 
-def _submit(directory: str, request: dict[str, Any]) -> dict[str, str]:
+def _submit(request: dict[str, Any]) -> dict[str, str]:
     command = ["sbatch", "--parsable", *request["options"]]
     # What an allocation around us has set would contradict the job's own (SLURM_MEM_PER_CPU against --mem).
     inherited = {
@@ -69,7 +85,6 @@ def _submit(directory: str, request: dict[str, Any]) -> dict[str, str]:
         return {"refused": f"sbatch: no answer in {_ANSWER_SECONDS:g} s"}
     job = done.stdout.decode("utf-8", "replace").strip().split(";")[0]
     if done.returncode != 0 or not job.isdigit():
-        shutil.rmtree(directory, ignore_errors=True)
         return {"refused": done.stderr.decode("utf-8", "replace").strip() or "sbatch: no job"}
     return {"job": job}
 
@@ -78,7 +93,13 @@ def _prune(runs: str) -> None:
     """Delete the oldest runs that are over; the names begin with the time."""
     over = [each for each in sorted(os.listdir(runs)) if _is_over(os.path.join(runs, each))]
     for name in over[: -_KEPT + 1]:
-        shutil.rmtree(os.path.join(runs, name), ignore_errors=True)
+        directory = os.path.join(runs, name)
+        try:
+            # Of a job that was killed.
+            tree.give_back(directory)
+        except (OSError, ValueError, KeyError):
+            continue
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _is_over(directory: str) -> bool:

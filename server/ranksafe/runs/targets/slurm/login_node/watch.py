@@ -7,22 +7,26 @@ to the ranks' agents; its end ends this program, and nothing else. Writes JSON l
     {"state": {"state", "reason", "nodes", "position", "start"}}      whenever it changes
     {"file": NAME, "at": OFFSET, "data": BASE64}                      what was appended
     {"whole": NAME, "data": BASE64}                                   a file that is written anew
-    {"over": {"state", "reason", "nodes", "exit", "signal", "began", "script_status", "accounting"}}
+    {"full": true}                                                    the disk of the run's folder, once
+    {"over": {"state", "reason", "nodes", "down", "exit", "signal", "began", "script_status", "accounting"}}
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 import re
 import select
-import subprocess
+import shutil
 import sys
 import time
 from typing import Any
 
 from ranksafe.runs.on_host.request import read_line
+from ranksafe.runs.targets.slurm.login_node import tree
+from ranksafe.runs.targets.slurm.login_node.commands import asked, down, expanded, run
 
 _GROWING = re.compile(r"(?:rank\d+\.(?:stdout|stderr|jsonl|fatal)|node\.\d+\.log|batch\.log)\Z")
 _WHOLE = re.compile(r"rank\d+\.[a-z_]+\Z")
@@ -40,6 +44,7 @@ _NO_STATE: dict[str, Any] = {
     "position": None,
     "start": None,
 }
+_FULL_DISK_BYTES = 1024 * 1024
 _CHUNK = 256 * 1024
 _LARGEST_WHOLE = 4 * 1024 * 1024
 _TURN_SECONDS = 0.1
@@ -63,6 +68,7 @@ class _Watch:
         self.sent: dict[str, Any] | None = None
         self.stamps: dict[str, int] = {}
         self.sent_whole = self.began
+        self.told_full = False
         self.pending = b""
 
     def run(self) -> None:
@@ -72,6 +78,7 @@ class _Watch:
             if now - self.sent_whole > _WHOLE_SECONDS:
                 self.sent_whole = now
                 self._whole()
+                self._look_at_disk()
             if now - self.asked > self._period() or self._script_is_over():
                 state = self._state()
                 self.asked = time.monotonic()
@@ -108,7 +115,7 @@ class _Watch:
             *lines, self.pending = self.pending.split(b"\n")
             for line in lines:
                 if line == b"cancel":
-                    _run(["scancel", self.job])
+                    run(["scancel", self.job])
                     self.asked = float("-inf")
                 elif line.startswith(b"look "):
                     _write(os.path.join(self.directory, "look"), line[5:])
@@ -148,8 +155,17 @@ class _Watch:
             self.stamps[name] = stamp
             _tell(whole=name, data=base64.b64encode(data).decode())
 
+    def _look_at_disk(self) -> None:
+        try:
+            full = shutil.disk_usage(self.directory).free < _FULL_DISK_BYTES
+        except OSError:
+            return
+        if full and not self.told_full:
+            self.told_full = True
+            _tell(full=True)
+
     def _state(self) -> dict[str, Any]:
-        status, output, complaint = _asked(["scontrol", "-o", "show", "job", self.job])
+        status, output, complaint = asked(["scontrol", "-o", "show", "job", self.job])
         # The first of each: a folder's name further on may contain anything.
         facts = dict(reversed(re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", output)))
         if status != 0 and "Invalid job id" not in complaint:
@@ -161,7 +177,7 @@ class _Watch:
         found: dict[str, Any] = {
             "state": state,
             "reason": None if facts.get("Reason") in (None, "None") else facts["Reason"],
-            "nodes": _expanded(facts.get("NodeList", "")),
+            "nodes": expanded(facts.get("NodeList", "")),
             "exit": int(code),
             "signal": int(number or 0),
             "position": None,
@@ -176,7 +192,7 @@ class _Watch:
     def _position(self, partition: str) -> int | None:
         """The place among the jobs that wait, as far as they are shown to this user."""
         command = ["squeue", "-h", "-t", "PENDING", f"--partition={partition}", "-o", "%A|%Q"]
-        status, output = _run(command)
+        status, output = run(command)
         jobs = [line.split("|") for line in output.splitlines()]
         order = sorted((-int(priority), int(job)) for job, priority in jobs if priority.isdigit())
         ids = [job for _, job in order]
@@ -186,11 +202,11 @@ class _Watch:
         """Of a job that the controller knows no more (MinJobAge): what accounting kept, if there is any."""
         found = dict(_NO_STATE, state=_UNKNOWN)
         line = ["sacct", "-j", self.job, "-X", "-P", "-n", "-o", "State,ExitCode,NodeList"]
-        status, output = _run(line)
+        status, output = run(line)
         cells = output.splitlines()[0].split("|") if status == 0 and output else []
         if len(cells) == 3 and cells[0]:
             code, _, number = cells[1].partition(":")
-            found.update(state=cells[0].split()[0], nodes=_expanded(cells[2]))
+            found.update(state=cells[0].split()[0], nodes=expanded(cells[2]))
             found.update(exit=int(code or 0), signal=int(number or 0))
         return found
 
@@ -198,8 +214,15 @@ class _Watch:
         end = time.monotonic() + _SETTLING_SECONDS
         while self._growing() or (time.monotonic() < end and not self._settled()):
             time.sleep(_TURN_SECONDS)
+        # Files that are mapped into memory (the ranks' collectives) change without a new time.
+        self.stamps.clear()
         self._whole()
+        self._look_at_disk()
         over = {key: state[key] for key in ("state", "reason", "nodes", "exit", "signal")}
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            # Of a job that was killed; one that ended by itself has done it.
+            tree.give_back(self.directory)
+        over["down"] = down(state["nodes"])
         over["began"] = os.path.exists(os.path.join(self.directory, "batch.log"))
         path = os.path.join(self.directory, "over.json")
         try:
@@ -210,7 +233,7 @@ class _Watch:
             # The script could not: tells a later submission that this run's folder may be deleted one day.
             _write(path, b'{"status": null}')
         line = ["sacct", "-j", self.job, "-P", "-n", "-o", "JobID,State,ExitCode,MaxRSS,NodeList"]
-        status, output = _run(line)
+        status, output = run(line)
         over["accounting"] = output[:10_000] if status == 0 and output else None
         _tell(over=over)
 
@@ -245,37 +268,6 @@ def _write(path: str, content: bytes) -> None:
         os.replace(path + ".new", path)
     except OSError:
         pass
-
-
-def _expanded(nodes: str) -> list[str]:
-    """``gpu[1-2]`` as names."""
-    if nodes in ("", "(null)", "None assigned"):
-        return []
-    status, output = _run(["scontrol", "show", "hostnames", nodes])
-    return output.split()[:1024] if status == 0 else [nodes]
-
-
-def _run(command: list[str]) -> tuple[int, str]:
-    status, output, _ = _asked(command)
-    return status, output
-
-
-def _asked(command: list[str]) -> tuple[int, str, str]:
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            timeout=60.0,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return 127, "", str(error)
-    output, complaint = (
-        each.decode("utf-8", "replace").strip() for each in (done.stdout, done.stderr)
-    )
-    return done.returncode, output, complaint
 
 
 if __name__ == "__main__":

@@ -1,0 +1,110 @@
+"""What is said of a run that has ended: from the evidence it left and from what was seen while it went on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ranksafe.localization import Translated
+from ranksafe.runs.explain import explain, lost_node
+from ranksafe.runs.explain.comparisons import compare_ranks
+from ranksafe.runs.explain.evidence import Evidence, load_evidence
+from ranksafe.runs.explain.job_end import load_job_end, with_job_end
+from ranksafe.runs.explain.last_words import last_words
+from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.out_of_sight import STATUSES as OUT_OF_SIGHT
+from ranksafe.runs.explain.out_of_sight import out_of_sight
+from ranksafe.runs.explain.rehearsed import Verdict, judged, load_rehearsal
+from ranksafe.runs.explain.remote_paths import with_local_files
+from ranksafe.runs.explain.silent import with_silent_failures
+from ranksafe.runs.launch_plan import Plan
+from ranksafe.runs.model import Failure, Outcome, RankReport, RunRequest
+from ranksafe.runs.predicted import with_predicted_rule
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended, as it was seen while it went on."""
+
+    status: str
+    """As the process says (`ranksafe.runs.targets.protocol.Process.status`), or "hung" or "timed-out"."""
+    was_ended: bool
+    """ranksafe ended it: its ranks hung, one that had failed stayed, or its time was over."""
+    hang: tuple[Failure, ...]
+    """What was seen of a hang."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conclusion:
+    """What is said in the end."""
+
+    verdict: Verdict
+    ranks: tuple[RankReport, ...]
+    limits: tuple[Translated, ...]
+    """What the verdict does not cover, besides the plan's own limits."""
+
+
+def conclude(
+    request: RunRequest,
+    plan: Plan,
+    directory: Path,
+    run_id: str,
+    ending: Ending,
+    user_code: UserCode,
+) -> Conclusion:
+    """Read what the run left in ``directory`` and judge it. Raises OSError when it cannot be read."""
+    evidence = load_evidence(directory, plan.ranks)
+    edited = with_local_files(evidence, directory)
+    evidence.status = ending.status
+    language = request.language
+    failures, ranks = explain(evidence, user_code, language)
+    if ending.status == "hung":
+        failures = [*ending.hang, *failures]
+    failures = with_job_end(failures, evidence, load_job_end(directory), language)
+    failures = [with_predicted_rule(failure, plan.ranks) for failure in failures]
+    if ending.status in OUT_OF_SIGHT:
+        known = last_words(directory, evidence, user_code)
+        failures = [out_of_sight(ending.status, request.target, run_id, known, language)]
+    elif ending.status not in ("cancelled", "hung"):
+        # Of ranks that are gone with their node the last records are missing.
+        if not any(failure.kind == lost_node.KIND for failure in failures):
+            compare_ranks(directory, evidence)
+        edited += with_local_files(evidence, directory)
+        failures = with_silent_failures(failures, evidence, user_code, language)
+    outcome = _outcome(ending, evidence.returncode, failures)
+    rehearsal = load_rehearsal(directory)
+    if rehearsal is None:
+        verdict = Verdict(outcome, failures)
+    else:
+        verdict = judged(rehearsal, evidence, outcome, failures, language)
+    missed = _missed(request, evidence, verdict.outcome)
+    return Conclusion(verdict, tuple(ranks), (*verdict.limits, *missed, *edited))
+
+
+def _outcome(ending: Ending, returncode: int | None, failures: Sequence[Failure]) -> Outcome:
+    if ending.was_ended:
+        return Outcome.FAILED
+    if ending.status == "cancelled":
+        return Outcome.CANCELLED
+    if ending.status == "failed-to-start":
+        return Outcome.NOT_STARTED
+    if ending.status == "exited" and returncode == 0:
+        return Outcome.SILENT_FAILURE if failures else Outcome.SUCCEEDED
+    return Outcome.FAILED
+
+
+def _missed(request: RunRequest, evidence: Evidence, outcome: Outcome) -> list[Translated]:
+    """A smoke run of a script whose steps are not torch's optimizer steps is an ordinary run."""
+    stopped = any(rank.stopped for rank in evidence.ranks.values())
+    if request.steps is None or stopped or outcome is not Outcome.SUCCEEDED:
+        return []
+    if any(rank.steps for rank in evidence.ranks.values()):
+        return []
+    return [_NO_STEPS.filled(steps=request.steps)]
+
+
+_NO_STEPS = Translated(
+    en="no optimizer step was seen: the script ran to its end, not {steps} steps",
+    zh_cn="没有观察到优化器步：脚本一直运行到结束，而不是在 {steps} 步后停止",
+)

@@ -1,0 +1,105 @@
+"""A node of a job that is gone, told with the ranks that were on it: they are the first cause, whatever the others say.
+
+Ranks on other nodes feel it as lost connections, or wait for ever; the lost ones have no last word. Where each stood is
+what its heartbeat told last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from ranksafe.localization import Language, Translated
+from ranksafe.runs.explain import words
+from ranksafe.runs.explain.evidence import Evidence, RankEvidence
+from ranksafe.runs.explain.hangs import waiting_ranks
+from ranksafe.runs.explain.locate import innermost_user_frame
+from ranksafe.runs.model import Failure
+
+KIND: Final = "node-failure"
+_FELT = frozenset(
+    {"collective-timeout", "hang", "launcher", "peer-lost", "rank-left-early", "run-lost"}
+    | {"stopped-by-launcher", "terminated", "watchdog-stuck"}
+)
+"""Kinds that a lost node brings about elsewhere; anything else a rank said is its own."""
+
+
+def is_cause(failures: Sequence[Failure], lost: Sequence[str], evidence: Evidence) -> bool:
+    """Whether a node's loss explains the run: no rank elsewhere failed by itself."""
+    return all(
+        failure.kind in _FELT or failure.rank is None or _is_on(lost, evidence, failure.rank)
+        for failure in failures
+        if failure.root_cause
+    )
+
+
+def with_ranks(
+    cause: Failure,
+    failures: Sequence[Failure],
+    lost: Sequence[str],
+    evidence: Evidence,
+    language: Language,
+) -> list[Failure]:
+    """``cause``, drawn where the first rank of the lost nodes stood, and behind it where every other one did.
+
+    ``failures``: what was made of the evidence alone. A rank that is lost with its node keeps only an exception of its
+    own among them.
+    """
+    ranks = [rank for _, rank in sorted(evidence.ranks.items())]
+    gone = [rank for rank in ranks if rank.host in lost and not rank.ended]
+    waiting = waiting_ranks(ranks)
+    placed = [_standing(cause, rank, rank.rank in waiting, language) for rank in gone if rank.beat]
+    known = [
+        replace(each, root_cause=False)
+        for each in failures
+        if each.rank is not None and _is_kept(each, gone)
+    ]
+    told = {each.rank for each in known} | {rank.rank for rank in gone}
+    others = [
+        _standing(cause, rank, rank.rank in waiting, language)
+        for rank in ranks
+        if rank.beat and not rank.ended and rank.rank not in told
+    ]
+    if placed:
+        numbers = ", ".join(str(rank.rank) for rank in gone)
+        first, *rest = placed
+        message = _WITH.filled(what=cause.message, ranks=numbers).in_language(language)
+        explanation = words.both(cause.explanation, words.APPROXIMATE)
+        cause = replace(first, message=message, explanation=explanation, root_cause=True)
+        others = [*rest, *others]
+    return [cause, *known, *others]
+
+
+def _is_on(lost: Sequence[str], evidence: Evidence, rank: int) -> bool:
+    return rank in evidence.ranks and evidence.ranks[rank].host in lost
+
+
+def _is_kept(failure: Failure, gone: Sequence[RankEvidence]) -> bool:
+    return all(rank.rank != failure.rank or rank.raised is not None for rank in gone)
+
+
+def _standing(cause: Failure, rank: RankEvidence, waits: bool, language: Language) -> Failure:
+    frame = innermost_user_frame(rank.beat)
+    return replace(
+        cause,
+        rank=rank.rank,
+        message=(_WAITED if waits else _WORKED).filled(rank=rank.rank).in_language(language),
+        filename=frame.filename if frame else None,
+        line=frame.line if frame else None,
+        frames=rank.beat,
+        explanation=words.APPROXIMATE,
+        root_cause=False,
+    )
+
+
+_WITH = Translated(
+    en="{what}, and with it rank {ranks}", zh_cn="{what}，其上的 rank {ranks} 随之丢失"
+)
+_WAITED = Translated(
+    en="rank {rank} waited here for other ranks when a node failed",
+    zh_cn="节点发生故障时，rank {rank} 正在此处等待其他 rank",
+)
+_WORKED = Translated(
+    en="rank {rank} was here when a node failed", zh_cn="节点发生故障时，rank {rank} 正在此处"
+)

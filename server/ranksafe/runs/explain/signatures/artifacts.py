@@ -1,0 +1,149 @@
+"""Models, checkpoints and data sets that cannot be read, found or loaded. The same on one GPU.
+
+Worded as torch 2.13.0 and transformers 5.23.0 do, and as public logs have it from other packages and versions.
+"""
+
+from __future__ import annotations
+
+from ranksafe.runs.explain.signatures.signature import Signature, signature
+
+
+def _of_files(kind: str, pattern: str, *, en: str, zh: str, frames: str | None = None) -> Signature:
+    return signature(kind, pattern, en=en, zh=zh, frames=frames, plain=True, raised_only=True)
+
+
+_MISMATCH = "checkpoint-mismatch"
+_UNREADABLE = "unreadable-file"
+_NOT_FOUND = "model-not-found"
+
+SIGNATURES: tuple[Signature, ...] = (
+    _of_files(
+        _MISMATCH,
+        r"Error\(s\) in loading state_dict for (?P<model>\w+):[\s\S]*?size mismatch for (?P<name>\S+): copying a "
+        r"param "
+        r"with shape (?P<one>torch\.Size\([^)]*\)) from checkpoint, the shape in current model is "
+        r"(?P<two>torch\.Size\([^)]*\))",
+        en="The checkpoint is of another {model} than the one built here: {name} is {one} in the checkpoint and {two} "
+        "in the model (number of classes, vocabulary, another configuration).",
+        zh="该检查点属于与此处构建的不同的 {model}：{name} 在检查点中为 {one}，在模型中为 {two}（类别数、"
+        "词表或其他配置不同）。",
+    ),
+    _of_files(
+        _MISMATCH,
+        r"Error\(s\) in loading state_dict for (?P<model>\w+):\s*(?:(?P<what>Missing|Unexpected) key\(s\) in "
+        r"state_dict: (?P<first>\"[^\"]+\"))?",
+        en="The checkpoint does not fit this {model}[[ ({what} keys, the first: {first})]]: it is of another "
+        "version or "
+        "configuration of the model, or its keys carry a prefix.",
+        zh="检查点与该 {model} 不匹配[[（{what} 键，第一个：{first}）]]：它属于模型的其他版本或配置，或键带有前缀。",
+    ),
+    _of_files(
+        _MISMATCH,
+        r"loaded state dict (?:has a different number of parameter groups"
+        r"|contains a parameter group that doesn't match the size of optimizer's group)",
+        en="The saved optimizer state belongs to a model with other parameters than this one: other layers are "
+        "frozen, "
+        "or the model has changed.",
+        zh="保存的优化器状态属于参数不同的模型：冻结的层不同，或模型已改变。",
+    ),
+    _of_files(
+        _UNREADABLE,
+        r"Error while deserializing header: (?P<why>\w+)|invalid load key, '(?P<key>[^']*)'"
+        r"|PytorchStreamReader failed (?:reading zip archive|finding central directory|locating file)[^\n]*"
+        r"|(?:EOFError: Ran out of input|unexpected EOF, expected \d+ more bytes)|Unable to (?:synchronously )?open "
+        r"file "
+        r"\((?:truncated file|file signature not found)|MetadataIncompleteBuffer|HeaderTooLarge",
+        en="A file that is loaded here is damaged, cut off or not what its name says[[ ({why})]]: an interrupted "
+        "download or save, or a Git LFS pointer instead of the file.",
+        zh="此处加载的文件已损坏、不完整，或与文件名不符[[（{why}）]]：下载或保存被中断，或该文件只是 Git LFS 指针。",
+    ),
+    _of_files(
+        _UNREADABLE,
+        r"Weights only load failed",
+        en="The file holds more than tensors, and torch.load refuses that since torch 2.6 (weights_only=True is the "
+        "default). If the file is trusted, allow its classes (torch.serialization.add_safe_globals) or pass "
+        "weights_only=False.",
+        zh="该文件包含张量以外的内容，自 torch 2.6 起 torch.load 会拒绝（默认 weights_only=True）。若信任该文件，"
+        "请允许其中的类（torch.serialization.add_safe_globals）或传入 weights_only=False。",
+    ),
+    _of_files(
+        _UNREADABLE,
+        r"UnidentifiedImageError: cannot identify image file (?P<file>.+)|image file is truncated"
+        r"|OSError: broken data stream when reading image file",
+        en="An image of the data set cannot be read[[: {file}]]: it is damaged, cut off, or no image.",
+        zh="数据集中的图像无法读取[[：{file}]]：已损坏、不完整，或不是图像。",
+    ),
+    _of_files(
+        _UNREADABLE,
+        r"LibsndfileError: (?P<why>[^\n]*)|Error opening (?P<file>[^\n]+?): (?:File contains data|Format not "
+        r"recognised"
+        r"|System error)",
+        en="An audio file of the data set cannot be read[[: {file}]].",
+        zh="数据集中的音频文件无法读取[[：{file}]]。",
+    ),
+    _of_files(
+        _NOT_FOUND,
+        r"(?P<name>\S+) is not a local folder and is not a valid model identifier listed on"
+        r"|Repository Not Found for url: (?P<url>\S+?)\.?(?:\s|$)|RepositoryNotFoundError: 404"
+        r"|Repo id must (?:be in the form 'repo_name' or 'namespace/repo_name'|use alphanumeric chars)[^\n]*?: "
+        r"'(?P<id>[^']*)'",
+        en="There is no such model or data set[[: {name}]][[: {id}]][[ ({url})]]: it is neither a folder here nor a "
+        "repository that this login may see. Mend the path or the name; a private repository needs a token.",
+        zh="没有这样的模型或数据集[[：{name}]][[：{id}]][[（{url}）]]：它既不是本机文件夹，也不是当前登录可见的仓库。"
+        "请更正路径或名称；私有仓库需要令牌。",
+    ),
+    _of_files(
+        _NOT_FOUND,
+        r"(?P<name>\S+) does not appear to have (?:a file|files?) named (?P<file>[^\s.]+\.\w+"
+        r"|\([^)]*\)|[^\n]+?)\.?(?:\s|$)"
+        r"|Error no file named (?P<missing>[^\n]+?) found in directory (?P<folder>\S+?)\.?(?:\s|$)",
+        en="[[{name} has no {file}]][[{folder} has no {missing}]]: the folder is not a complete model, or it is "
+        "another "
+        "one than meant.",
+        zh="[[{name} 中没有 {file}]][[{folder} 中没有 {missing}]]：该文件夹不是完整的模型，或并非所指的文件夹。",
+    ),
+    _of_files(
+        "version-requirement",
+        r"model type `(?P<type>[^`]+)` but Transformers does not recognize this architecture"
+        r"|Unrecognized model in (?P<name>\S+?)\.|KeyError: '(?P<key>[a-z0-9_]+)'(?=\s*\Z)",
+        frames=r"transformers/models/auto/",
+        en="The installed transformers does not know this kind of model[[ ({type})]][[ ({key})]]: install a newer "
+        "version, or look at config.json.",
+        zh="已安装的 transformers 不认识该类模型[[（{type}）]][[（{key}）]]：请安装更新的版本，或检查 config.json。",
+    ),
+    _of_files(
+        "untrusted-code",
+        r"requires you to execute the (?:configuration|modeling|tokenizer|dataset)[^\n]* (?:file|script|code)[^\n]*"
+        r"trust_remote_code|contains custom code which must be executed to correctly load the model",
+        en="This model or data set brings code of its own, which is not run unasked: read it, then pass "
+        "trust_remote_code=True.",
+        zh="该模型或数据集自带代码，不会擅自执行：请先阅读代码，然后传入 trust_remote_code=True。",
+    ),
+    _of_files(
+        "data-not-found",
+        r"DatasetNotFoundError: |Couldn't find (?:a dataset script at|file at|any data file at) (?P<path>\S+)"
+        r"|EmptyDatasetError|DataFilesNotFoundError: |Unable to find '(?P<file>[^']+)'",
+        en="The data set is not found[[: {path}]][[: {file}]]. Mend its name or path; relative paths start at the "
+        "working directory.",
+        zh="找不到数据集[[：{path}]][[：{file}]]。请更正名称或路径；相对路径从工作目录算起。",
+    ),
+    _of_files(
+        "data-format",
+        r"DatasetGenerationError|DatasetGenerationCastError|ArrowInvalid: (?P<why>[^\n]+)|CastError: ",
+        en="The data set's files do not all have the columns and types that the first ones have[[ ({why})]].",
+        zh="数据集各文件的列和类型并不都与最初的文件一致[[（{why}）]]。",
+    ),
+    _of_files(
+        "tokenizer",
+        r"Asking to pad but the tokenizer does not have a padding token",
+        en="The tokenizer has no padding token: set tokenizer.pad_token, for example to tokenizer.eos_token.",
+        zh="分词器没有填充 token：请设置 tokenizer.pad_token，例如设为 tokenizer.eos_token。",
+    ),
+    _of_files(
+        "tokenizer",
+        r"Unable to create tensor, you should probably activate truncation and/or padding",
+        en="Samples of different lengths, or columns that are no numbers, are put into one batch: tokenise with "
+        "padding and truncation, and remove the columns that the model does not take.",
+        zh="长度不同的样本或非数字列被放入同一批次：请在分词时启用填充和截断，并移除模型不使用的列。",
+    ),
+)

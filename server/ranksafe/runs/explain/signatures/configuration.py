@@ -1,0 +1,167 @@
+"""Settings that a framework refuses: Trainer, DeepSpeed, Hydra, Lightning, configuration files.
+
+Worded as transformers 5.23.0 and torch 2.13.0 (``torch/utils/cpp_extension.py``) do, and as public logs and the
+threads named beside the signatures have it from the others.
+"""
+
+from __future__ import annotations
+
+from ranksafe.runs.explain.signatures.signature import Signature, signature
+
+_EN = " This has nothing to do with several GPUs."
+_ZH = "这与多 GPU 无关。"
+
+SIGNATURES: tuple[Signature, ...] = (
+    signature(
+        "deepspeed-settings",
+        # Since DeepSpeed 0.16.0: deepspeedai/DeepSpeed#6793, huggingface/transformers#35157.
+        r"no_sync context manager is incompatible with gradient partitioning logic of ZeRO stage (?P<stage>\d)",
+        en="Gradient accumulation calls no_sync, which DeepSpeed refuses under ZeRO stage {stage}: the versions of "
+        "accelerate (or transformers) and DeepSpeed do not fit. Update accelerate, or take DeepSpeed before 0.16.",
+        zh="梯度累积会调用 no_sync，而 DeepSpeed 在 ZeRO stage {stage} 下拒绝它：accelerate（或 transformers）与 "
+        "DeepSpeed "
+        "的版本不匹配。请升级 accelerate，或使用 0.16 之前的 DeepSpeed。",
+    ),
+    signature(
+        "deepspeed-settings",
+        r"train_batch_size is not equal to micro_batch_per_gpu \* gradient_acc_step \* world_size "
+        r"(?P<batch>\d+) != (?P<micro>\d+) \* (?P<steps>\d+) \* (?P<world>\d+)",
+        en="DeepSpeed's batch sizes do not multiply: train_batch_size {batch} is not {micro} (per GPU) x {steps} "
+        "(accumulation steps) x {world} (ranks). Set two of them and leave the third out, or to auto.",
+        zh="DeepSpeed 的批大小不成立：train_batch_size {batch} 不等于 {micro}（每 GPU）x {steps}（累积步数）x {world}"
+        "（rank 数）。请只设置其中两个，第三个不设或设为 auto。",
+    ),
+    signature(
+        "deepspeed-settings",
+        r"Please correct the following DeepSpeed config values that mismatch TrainingArguments "
+        r"values:\s*(?P<first>[^\n]+)",
+        en="DeepSpeed's configuration and the TrainingArguments disagree ({first}): set the values in one place and "
+        '"auto" in the other.',
+        zh="DeepSpeed 配置与 TrainingArguments 不一致（{first}）：请只在一处设置，另一处用“auto”。",
+    ),
+    signature(
+        "deepspeed-settings",
+        r"DeepSpeed Zero-3 is not compatible with",
+        en="The model is loaded in a way that ZeRO-3 cannot have (low_cpu_mem_usage or device_map): leave that "
+        "argument "
+        "out.",
+        zh="模型的加载方式与 ZeRO-3 不兼容（low_cpu_mem_usage 或 device_map）：请去掉该参数。",
+    ),
+    signature(
+        "cuda-build-mismatch",
+        r"Installed CUDA version (?P<cuda>[\d.]+) does not match the version torch was compiled with (?P<torch>[\d.]+)"
+        r"|The detected CUDA version \((?P<found>[\d.]+)\) mismatches the version that was used to compile\s+PyTorch "
+        r"\((?P<built>[\d.]+)\)",
+        en="An extension is to be compiled with CUDA[[ {cuda}]][[ {found}]], and torch was built with[[ {torch}]]"
+        "[[ {built}]]. Point CUDA_HOME to a toolkit of torch's CUDA version, or install a torch for this one."
+        + _EN,
+        zh="要用 CUDA[[ {cuda}]][[ {found}]] 编译扩展，而 torch 由 CUDA[[ {torch}]][[ {built}]] 构建。请让 CUDA_HOME "
+        "指向与 torch 相同版本的工具包，或安装适配此版本的 torch。" + _ZH,
+    ),
+    signature(
+        "missing-cuda-toolkit",
+        r"CUDA_HOME (?:environment variable is not set|does not exist, unable to compile CUDA op)",
+        en="An extension is to be compiled and no CUDA toolkit is found: install one (nvcc) that fits torch's CUDA "
+        "version, and set CUDA_HOME." + _EN,
+        zh="需要编译扩展，但找不到 CUDA 工具包：请安装与 torch 的 CUDA 版本相配的工具包（nvcc），并设置 CUDA_HOME。"
+        + _ZH,
+    ),
+    signature(
+        "extension-not-built",
+        r"RuntimeError: Error building extension '(?P<name>[^']+)'|Ninja is required to load C\+\+ extensions"
+        r"|Unable to JIT load the (?P<op>\w+) op"
+        r"|\S*torch_extensions/\S*/(?P<library>\w+)\.so: cannot open shared object file",
+        raised_only=True,
+        en="A compiled extension could not be built[[: {name}]][[: {op}]][[: {library}]]. The compiler's own error "
+        "stands above this one: a missing ninja, nvcc or header, or a compiler that does not fit."
+        + _EN,
+        zh="无法构建编译扩展[[：{name}]][[：{op}]][[：{library}]]。编译器自身的错误在此消息之前："
+        "缺少 ninja、nvcc 或头文件，或编译器版本不符。" + _ZH,
+    ),
+    signature(
+        "trainer-settings",
+        r"--load_best_model_at_end requires the sav(?:e|ing) (?:and eval|steps to be)"
+        r"|load_best_model_at_end requires",
+        raised_only=True,
+        plain=True,
+        en="load_best_model_at_end needs the same strategy for saving and evaluating, and save_steps that are a "
+        "multiple of eval_steps.",
+        zh="load_best_model_at_end 要求保存与评估使用相同的策略，且 save_steps 是 eval_steps 的整数倍。",
+    ),
+    signature(
+        "trainer-settings",
+        r"Your setup doesn't support (?P<what>bf16/gpu|tf32)|BF16 Mixed precision training with AMP[^\n]*can only "
+        r"be used"
+        r"|bf16 mixed precision requires PyTorch|FP16 Mixed precision training with AMP[^\n]*can only be used",
+        raised_only=True,
+        plain=True,
+        en="The mixed precision that was asked for does not work on this machine: the GPU is too old for it, or no "
+        "GPU "
+        "is seen at all. Take another one (fp16, bf16, none).",
+        zh="所要求的混合精度在此机器上不可用：GPU 过旧，或根本没有检测到 GPU。请换用其他精度（fp16、bf16 或不用）。",
+    ),
+    signature(
+        "trainer-settings",
+        r"Some specified arguments are not used by the HfArgumentParser: (?P<names>[^\n]+)"
+        r"|Some keys are not used by the HfArgumentParser: (?P<keys>[^\n]+)",
+        raised_only=True,
+        plain=True,
+        en="The script does not know these arguments: [[{names}]][[{keys}]]. They are misspelt, or of another version "
+        "of the script or of transformers.",
+        zh="脚本不认识这些参数：[[{names}]][[{keys}]]。拼写有误，或属于脚本或 transformers 的其他版本。",
+    ),
+    signature(
+        "attention-not-available",
+        r"FlashAttention2? has been toggled on, but it cannot be used|FlashAttention only supports Ampere GPUs or "
+        r"newer"
+        r"|flash_attn seems to be not installed|does not support Flash Attention 2",
+        raised_only=True,
+        plain=True,
+        en="FlashAttention was asked for and cannot be used here: flash_attn is not installed, the GPU is too old for "
+        'it, or the model does not support it. Install it, or load with attn_implementation="sdpa".',
+        zh="要求使用 FlashAttention，但此处不可用：未安装 flash_attn、GPU 过旧，或模型不支持。请安装它，或以 "
+        'attn_implementation="sdpa" 加载。',
+    ),
+    signature(
+        "configuration",
+        r"Could not override '(?P<key>[^']+)'|Key '(?P<name>[^']+)' is not in struct"
+        r"|Missing mandatory value: (?P<missing>\S+)|MissingConfigException: (?P<why>[^\n]+)"
+        r"|Cannot find primary config '(?P<primary>[^']+)'|InterpolationKeyError: (?P<interpolation>[^\n]+)",
+        raised_only=True,
+        plain=True,
+        en="The configuration does not have what is asked of it[[: {key}]][[: {name}]][[: {missing} must be set]]"
+        "[[: {why}]][[: {primary}]][[: {interpolation}]]. With Hydra, + before an override adds a new key.",
+        zh="配置中没有所需的内容[[：{key}]][[：{name}]][[：必须设置 {missing}]][[：{why}]][[：{primary}]][[："
+        "{interpolation}]]。"
+        "使用 Hydra 时，在覆盖项前加 + 可新增键。",
+    ),
+    signature(
+        "configuration",
+        r"\A(?:\w+\.)*(?:ScannerError|ParserError|TOMLDecodeError|ComposerError): ",
+        raised_only=True,
+        plain=True,
+        en="A configuration file (YAML, TOML) cannot be read: its syntax is broken at the place in the message.",
+        zh="配置文件（YAML、TOML）无法解析：消息所指的位置语法有误。",
+    ),
+    signature(
+        "configuration",
+        r"\A(?:\w+\.)*ValidationError: (?P<count>\d+) validation errors? for (?P<name>\w+)\s*\n(?P<field>[^\n]+)",
+        raised_only=True,
+        plain=True,
+        en="The settings for {name} are not valid; the first of {count}: {field}.",
+        zh="{name} 的设置无效；共 {count} 处，第一处：{field}。",
+    ),
+    signature(
+        "compile-failed",
+        # torch 2.13.0, torch/_dynamo/exc.py.
+        r"\A(?:\w+\.)*(?:BackendCompilerFailed|InternalTorchDynamoError|TorchRuntimeError|InductorError|Unsupported): "
+        r"(?P<what>[^\n]+(?:\n\w+(?:Error|Exception): [^\n]+)?)",
+        frames=r"torch/(?:_dynamo|_functorch|_inductor|fx)/",
+        raised_only=True,
+        plain=True,
+        en="torch.compile could not compile what runs from this line ({what}). Without torch.compile (or with "
+        'TORCHDYNAMO_DISABLE=1) it shows whether the code itself is right; TORCH_LOGS="+dynamo" says more.',
+        zh="torch.compile 无法编译从此行运行的代码（{what}）。不用 torch.compile（或设置 TORCHDYNAMO_DISABLE=1）"
+        '可判断代码本身是否正确；TORCH_LOGS="+dynamo" 会给出更多信息。',
+    ),
+)
