@@ -38,8 +38,10 @@ from tests.rank_bench.peers import concerns_ranks
 from tests.rank_bench.rank_bench import NO_RULES, summarize
 
 STRICT_SHARE = 0.90
-KEPT_SHARES = {"first": 0.80, "second": 0.75, "third": 0.34}
+KEPT_SHARES = {"first": 0.80, "second": 0.75, "third": 0.38, "fourth": 0.35}
 """What is found since these programs were looked at; docs/rank-bench.md says what was found before."""
+ALIKE = frozenset({"one_shard_for_two_ranks"})
+"""Pairs whose programs differ only in how many files they write; the header says that no analysis can tell them."""
 CORE = 8
 """Pairs that the gate executes, each of another kind."""
 
@@ -113,7 +115,10 @@ def test_claims_of_what_was_kept_aside_hold(folder: Path, torch_python: Path) ->
 def test_twins_of_what_was_kept_aside_are_clean(folder: Path) -> None:
     scores = score_pairs(read_pairs(folder))
     assert not [
-        f"{score.pair.name}: {message}" for score in scores for message in score.noise_on_twin
+        f"{score.pair.name}: {message}"
+        for score in scores
+        if score.pair.name.rpartition("/")[2] not in ALIKE
+        for message in score.noise_on_twin
     ]
     share = summarize("all", scores).share
     assert share >= KEPT_SHARES[folder.name], f"{share:.0%} found"

@@ -30,6 +30,7 @@ MENTIONS = frozenset(
         "process_zero",
         "global_zero",
         "lightning",
+        "TrainerCallback",
     }
 )
 _SEPARATE = Translated("the ranks separate here", "各 rank 在此处分开")

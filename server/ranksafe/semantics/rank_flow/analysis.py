@@ -15,12 +15,17 @@ from ranksafe.semantics.rank_flow.comparison.loops import counts_by_rank
 from ranksafe.semantics.rank_flow.diagram import Traces, rows
 from ranksafe.semantics.rank_flow.functions import Functions
 from ranksafe.semantics.rank_flow.interpreter import Interpreter
-from ranksafe.semantics.rank_flow.into_issues import of_decision, of_difference, of_notes
+from ranksafe.semantics.rank_flow.into_issues import (
+    of_decision,
+    of_difference,
+    of_mismatch,
+    of_notes,
+)
 from ranksafe.semantics.rank_flow.issues import Issue, Kind
 from ranksafe.semantics.rank_flow.local_decisions import local_decisions
 from ranksafe.semantics.rank_flow.operations import words
 from ranksafe.semantics.rank_flow.other_paths import other_paths
-from ranksafe.semantics.rank_flow.point_to_point import communicates, unmatched
+from ranksafe.semantics.rank_flow.point_to_point import communicates, unlike, unmatched
 from ranksafe.semantics.rank_flow.roots import roots_around
 from ranksafe.semantics.rank_flow.run import Frame, Heap, TooLarge
 from ranksafe.semantics.rank_flow.sources import World
@@ -194,18 +199,25 @@ class RankFlow:
                 attributes[name] = NOTHING_KNOWN
                 continue
             if isinstance(value, Known) and value.origin is not None:
+                if value.constant is None and self._is_set_elsewhere(cls, name, initialise):
+                    attributes[name] = NOTHING_KNOWN
                 continue
             if isinstance(value, Unknown) and value.steps is not None:
                 # Other methods may have stored more.
                 attributes[name] = replace(value, steps=None)
             if isinstance(value, Thing) and value.kind != "function":
                 continue
-            stores = module.attribute_stores(cls, name)
-            if any(
-                module.enclosing_function(store) is not initialise.node for store in stores
-            ) or isinstance(value, Known):
+            if self._is_set_elsewhere(cls, name, initialise) or isinstance(value, Known):
                 attributes[name] = NOTHING_KNOWN
         return receiver
+
+    def _is_set_elsewhere(self, cls: ast.ClassDef, name: str, initialise: Thing) -> bool:
+        """Whether another method than ``__init__`` assigns an attribute."""
+        module = self._module
+        return any(
+            module.enclosing_function(store) is not initialise.node
+            for store in module.attribute_stores(cls, name)
+        )
 
     def _initialise(self, interpreter: Interpreter, initialise: Thing, receiver: Thing) -> None:
         """What ``__init__`` sets, found once for a class and rank."""
@@ -262,6 +274,8 @@ class RankFlow:
         yield from even_loops(traces)
         for event in unmatched(traces, whole=self._starts_by_itself(root)):
             yield Issue(Kind.PEER, event.place, event.operation.word)
+        for mismatch in unlike(traces):
+            yield of_mismatch(mismatch)
 
 
 def _without_receivers(issues: Iterator[Issue]) -> Iterator[Issue]:

@@ -122,10 +122,11 @@ class Calls:
     def environment_variable(self, name: ast.expr, node: ast.expr) -> Value:
         """``os.environ[name]``: what a launcher sets differs between ranks, the rest is the same."""
         run = self._run
-        if isinstance(name, ast.Constant) and isinstance(name.value, str):
-            text = sources.by_variable(name.value, run.world)
+        asked = self._interpreter.expressions.value(name)
+        if isinstance(asked, Known) and isinstance(asked.constant, str):
+            text = sources.by_variable(asked.constant, run.world)
             if text is not None:
-                varies = sources.is_rank_variable(name.value)
+                varies = sources.is_rank_variable(asked.constant)
                 return Known(text, run.origin(node, Sameness.RANK) if varies else None)
         return NOTHING_KNOWN
 

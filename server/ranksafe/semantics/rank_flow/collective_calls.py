@@ -40,6 +40,7 @@ _TRAINING_ARGUMENTS = (
     "CPOConfig", "RewardConfig", "RLOOConfig", "PPOConfig", "GKDConfig",
 )  # fmt: skip
 
+_WITH_TENSOR = frozenset({"collective", "point-to-point"})
 _SAME_SHAPE = frozenset({"all_reduce", "reduce", "broadcast"})
 
 
@@ -118,6 +119,8 @@ class CollectiveCalls:
                 run.note("outside-group" if sends else "foreign-root", node, event=event)
         elif not group_known and operation.kind == "collective":
             self._roots.note_foreign(event, node, operation)
+        elif operation.kind == "collective":
+            self._roots.note_own(event, node)
         run.items.append(event)
         result = self._result(node, operation, event)
         if isinstance(result, Thing) and result.kind == "group":
@@ -194,12 +197,14 @@ class CollectiveCalls:
                     event.shape = (len(value.items),)
             return
         position = 1 if takes_output else 0
-        if position >= len(node.args) or operation.kind != "collective":
+        if position >= len(node.args) or operation.kind not in _WITH_TENSOR:
             return
         value = self._interpreter.expressions.look(node.args[position])
         if not isinstance(value, Unknown):
             return
         event.shape, event.dtype = value.shape, value.dtype
+        if operation.kind == "point-to-point":
+            return
         varies = isinstance(value.shape, Sameness) and value.shape.varies
         if varies and "gather" in operation.word:
             self._run.note("shape", node, value=value, event=event)
@@ -253,7 +258,7 @@ class CollectiveCalls:
 
     def _new_group(self, node: ast.Call, operation: Operation) -> Value:
         if operation.name.rpartition(".")[2] != "new_group":
-            return NOTHING_KNOWN
+            return self._roots.subgroups(node, operation) or NOTHING_KNOWN
         given = node.args[0] if node.args else None
         for item in node.keywords:
             if item.arg == "ranks":

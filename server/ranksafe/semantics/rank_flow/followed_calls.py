@@ -7,10 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow import sources
+from ranksafe.semantics.rank_flow.arguments import Given, given_in, has_decorator, is_static
 from ranksafe.semantics.rank_flow.expressions.reduced_entries import forget_given
 from ranksafe.semantics.rank_flow.library_calls.element_types import as_returned
 from ranksafe.semantics.rank_flow.library_calls.random_numbers import draws_its_own
-from ranksafe.semantics.rank_flow.run import MAXIMUM_DEPTH
+from ranksafe.semantics.rank_flow.passed_in import keep_changes, open_arguments
+from ranksafe.semantics.rank_flow.run import MAXIMUM_DEPTH, Frame
 from ranksafe.semantics.rank_flow.traces import Call, Decision, Opaque, Place, matters_to_caller
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
@@ -40,115 +42,79 @@ class FollowedCalls:
 
     def function(self, node: ast.Call, receiver: Value | None) -> Thing | None:
         """The function of the project that a call runs."""
-        run = self._run
-        function = node.func
-        if isinstance(function, ast.Name):
-            local = self._interpreter.expressions.variable(function.id)
-            if isinstance(local, Thing):
-                return local if local.kind in ("function", "object", "wrapped") else None
-            if local is not None:
-                return None
-        if isinstance(receiver, Thing) and receiver.kind in ("object", "wrapped"):
-            assert isinstance(function, ast.Attribute)
-            held = run.attribute(receiver, function.attr)
-            if isinstance(held, Thing) and held.kind in ("function", "object", "wrapped"):
-                return held
-            owner = run.attribute(receiver, "module") if receiver.kind == "wrapped" else receiver
-            if isinstance(owner, Thing) and owner.kind == "object":
-                if owner is receiver:
-                    return self._interpreter.functions.method(receiver, function.attr)
-                if run.attribute(owner, SHARDED) is not None and function.attr != "forward":
-                    return self._method_of(owner, function.attr)
-            return None
-        if isinstance(function, ast.Attribute) and receiver is not None:
-            value = self._interpreter.expressions.attribute_of(receiver, function)
-            if isinstance(value, Thing) and value.kind in ("function", "wrapped"):
-                return value
-            return None
-        return self._interpreter.functions.named(run.module, function)
+        return self._interpreter.callables.of_call(node, receiver)
 
-    def _method_of(self, owner: Thing, name: str) -> Thing | None:
-        """A method that is bound to an object."""
-        found = self._interpreter.functions.method(owner, name)
-        if found is None:
-            return None
-        return Thing("function", node=found.node, module=found.module, detail=owner)
-
-    def value(self, node: ast.Call, function: Thing, receiver: Value | None) -> Value:
+    def value(
+        self, node: ast.Call, function: Thing, receiver: Value | None, given: Given | None = None
+    ) -> Value:
         """What the function returns; its collectives are written to the trace."""
         if function.kind == "wrapped":
             return self._interpreter.models.call(
                 node, function, self._interpreter.calls.arguments(node)
             )
         if function.kind == "object":
-            sharded = self._run.attribute(function, SHARDED)
-            if isinstance(sharded, Thing):
-                return self._interpreter.models.call(
-                    node, sharded, self._interpreter.calls.arguments(node)
-                )
-            call = self._interpreter.functions.method(function, "__call__")
-            if call is None:
-                call = self._interpreter.functions.method(function, "forward")
-            arguments = self._interpreter.calls.arguments(node)
-            return (
-                combined(*arguments)
-                if call is None
-                else self._enter(node, call, function, arguments)
-            )
+            return self._call_object(node, function, given)
         if function.kind == "class":
-            return self._construct(node, function)
+            return self._interpreter.objects.construct(node, function, given)
+        if function.kind == "record":
+            return self._interpreter.objects.record(node, function, given)
+        if function.kind == "partial":
+            inner, before = function.detail
+            passed = given_in(self._interpreter, node) if given is None else given
+            together = replace(
+                passed,
+                positional=[*before.positional, *passed.positional],
+                named={**before.named, **passed.named},
+                more=passed.more if before.more is None else before.more,
+                more_named=passed.more_named or before.more_named,
+            )
+            return self.value(node, inner, None, together)
         owner = receiver if isinstance(receiver, Thing) and receiver.kind == "object" else None
-        if function.detail is not None and isinstance(function.detail, Thing):
+        if isinstance(function.detail, Thing):
             owner = function.detail
-        return self._enter(node, function, owner, None)
+        if owner is not None and owner.kind == "object" and owner.node is not None:
+            if has_decorator(function.node, "classmethod"):
+                owner = Thing("class", type=owner.type, node=owner.node, module=owner.module)
+        return self._enter(node, function, owner, given)
 
-    def _construct(self, node: ast.Call, cls: Thing) -> Value:
-        run = self._run
-        made = Thing("object", type=cls.type, node=cls.node, module=cls.module)
-        run.set_attribute(made, "__made__", Known(True))
-        initialise = self._interpreter.functions.method(made, "__init__")
-        functions = self._interpreter.functions
-        if initialise is not None and (
-            functions.concerns(initialise) or functions.is_small(initialise)
-        ):
-            self._enter(node, initialise, made, None, always=True)
-        else:
-            values = self._interpreter.calls.arguments(node)
-            if initialise is None and not any(isinstance(arg, ast.Starred) for arg in node.args):
-                self._set_fields(node, made, values)
-        return made
+    def _call_object(self, node: ast.Call, called: Thing, given: Given | None) -> Value:
+        sharded = self._run.attribute(called, SHARDED)
+        if isinstance(sharded, Thing):
+            return self._interpreter.models.call(
+                node, sharded, self._interpreter.calls.arguments(node)
+            )
+        call = self._interpreter.functions.method(called, "__call__")
+        if call is None:
+            call = self._interpreter.functions.method(called, "forward")
+        if call is None:
+            return combined(*self._interpreter.calls.arguments(node))
+        return self._enter(node, call, called, given)
 
-    def _set_fields(self, node: ast.Call, made: Thing, values: list[Value]) -> None:
-        """What a dataclass or named tuple is constructed with: the annotated names of the class, in order."""
-        if not isinstance(made.node, ast.ClassDef):
-            return
-        names = [
-            statement.target.id
-            for statement in made.node.body
-            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
-        ]
-        for name, value in zip(names, values[: len(node.args)], strict=False):
-            self._run.set_attribute(made, name, value)
-        for keyword, value in zip(node.keywords, values[len(node.args) :], strict=True):
-            if keyword.arg in names:
-                assert keyword.arg is not None
-                self._run.set_attribute(made, keyword.arg, value)
+    def entered(
+        self, node: ast.AST, function: Thing, given: Given | None, receiver: Thing | None = None
+    ) -> Value:
+        """What a function of the project returns when it is followed whatever it does."""
+        return self._enter(node, function, receiver, given, always=True)
 
     def _enter(
         self,
-        node: ast.Call,
+        node: ast.AST,
         function: Thing,
         receiver: Thing | None,
-        values: list[Value] | None,
+        given: Given | None,
         *,
         always: bool = False,
     ) -> Value:
         run = self._run
+        made = self._interpreter.callables.decorated(function)
+        if made is not function:
+            always = always or self._decorator_matters(function, made)
+            function = made
         body = function.node
         assert body is not None
         assert function.module is not None
         depth = len(run.frame.calls)
-        call_values = values if values is not None else self._looked_at(node)
+        call_values = self._looked_at(node) if given is None else given.values()
         recursive = any(item is body for item in self._interpreter.running)
         generators = self._interpreter.generators
         if generators.is_generator(body) and depth < MAXIMUM_DEPTH and not recursive:
@@ -156,13 +122,13 @@ class FollowedCalls:
             told = generators.is_told(receiver, call_values) or not call_values
             functions = self._interpreter.functions
             if functions.worth_following(function) or (told and functions.is_small(function)):
-                return generators.called(node, function, receiver, values)
+                return generators.called(node, function, receiver, given)
         if (
             depth >= MAXIMUM_DEPTH
             or recursive
             or not (always or self._worth_following(function, receiver, call_values))
         ):
-            arguments = self._interpreter.calls.arguments(node) if values is None else values
+            arguments = self._evaluated(node) if given is None else given.values()
             if (depth >= MAXIMUM_DEPTH or recursive) and self._interpreter.functions.performs(
                 function
             ):
@@ -170,22 +136,37 @@ class FollowedCalls:
             self._forget_set(function, receiver)
             return as_returned(self._not_followed(arguments), body)
         if isinstance(body, FUNCTIONS) and self.skips(node, body, function.module):
-            self._interpreter.calls.arguments(node)
+            if given is None:
+                self._evaluated(node)
             return Known(None)
         outer = run.items
         run.items = []
-        frame = self._interpreter.frame_for(function, receiver, node, values)
+        skip = 0 if receiver is None or is_static(body) else 1
+        if given is None:
+            open_arguments(self._interpreter, node, function, skip)
+        frame = self._interpreter.frame_for(function, receiver, node, given)
         result = self._interpreter.run_frame(frame, body)
         items, run.items = run.items, outer
+        if given is None:
+            keep_changes(self._interpreter, node, function, frame, skip)
         if matters_to_caller(items):
             run.items.append(Call(run.place(node), items))
-            forget_given(self._interpreter, node, items)
+            if isinstance(node, ast.Call):
+                forget_given(self._interpreter, node, items)
         return result
 
-    def _looked_at(self, node: ast.Call) -> list[Value]:
+    def _decorator_matters(self, function: Thing, made: Thing) -> bool:
+        """Whether what a decorator makes of a function is followed for what it, or the function, does."""
+        functions = self._interpreter.functions
+        return functions.performs(function) or functions.concerns(made)
+
+    def _looked_at(self, node: ast.AST) -> list[Value]:
         """The values of a call's arguments, without what evaluating them does."""
         with self._run.unnoticed():
-            return self._interpreter.calls.arguments(node)
+            return self._evaluated(node)
+
+    def _evaluated(self, node: ast.AST) -> list[Value]:
+        return given_in(self._interpreter, node).values()
 
     def _worth_following(
         self, function: Thing, receiver: Thing | None, values: list[Value]
@@ -213,6 +194,8 @@ class FollowedCalls:
         if receiver is not None and receiver.kind == "object" and functions.sets(function):
             # Only some ranks may call it; where all do, what it sets is known then.
             tells = True
+        if isinstance(function.detail, Frame) and function.node is not None:
+            tells = tells or bool(functions.declared(function.node, ast.Nonlocal))
         tells = tells or functions.asks_files(function) or self._hands_out(function)
         return tells and functions.is_small(function)
 
@@ -264,32 +247,3 @@ class FollowedCalls:
         if found.sameness is Sameness.SAME:
             return replace(NOTHING_KNOWN, made_by=found.made_by)
         return replace(found, length=Sameness.UNKNOWN, shape=Sameness.UNKNOWN)
-
-    def property_value(self, base: Thing, node: ast.Attribute) -> Value | None:
-        """``self.is_main`` where it is a property; what is known of accelerate's objects."""
-        run = self._run
-        if base.kind == "object":
-            method = self._interpreter.functions.method(base, node.attr)
-            if method is None:
-                return self._interpreter.functions.class_attribute(base, node.attr)
-            body = method.node
-            if isinstance(body, FUNCTIONS) and any(
-                getattr(item, "id", getattr(item, "attr", "")) in ("property", "cached_property")
-                for item in body.decorator_list
-            ):
-                functions = self._interpreter.functions
-                if not functions.concerns(method) and not functions.is_small(method):
-                    return NOTHING_KNOWN
-                if len(run.frame.calls) >= MAXIMUM_DEPTH:
-                    return NOTHING_KNOWN
-                frame = self._interpreter.frame_for(method, base, node, [])
-                outer, run.items = run.items, []
-                result = self._interpreter.run_frame(frame, body)
-                items, run.items = run.items, outer
-                if matters_to_caller(items):
-                    run.items.append(Call(run.place(node), items))
-                return result
-            return Thing("function", node=body, module=method.module, detail=base)
-        if base.kind == "wrapped" and node.attr != "module":
-            return None
-        return None

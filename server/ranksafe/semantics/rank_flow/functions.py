@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ranksafe.semantics.rank_flow.mentions import mentioned_in
+from ranksafe.semantics.rank_flow.mentions import declared_in, mentioned_in
+from ranksafe.semantics.rank_flow.references import inherited, references_of, special_methods
 from ranksafe.semantics.rank_flow.run import Frame
 from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, SAME, Known, Thing, Value
 from ranksafe.semantics.walking import FUNCTIONS
@@ -30,7 +31,9 @@ class Functions:
         self._performs: dict[int, bool] = {}
         self.generators: dict[int, bool] = {}
         """Whether functions yield, by node: asked again by every walk."""
-        self._declared_global: dict[int, frozenset[str]] = {}
+        self.changes: dict[int, tuple[frozenset[str], frozenset[str]]] = {}
+        """What functions change, by node: `passed_in`."""
+        self._declared: dict[tuple[int, type[ast.AST]], frozenset[str]] = {}
 
     # -- resolving
 
@@ -121,17 +124,12 @@ class Functions:
         run.globals[key] = value if value is not None else NOTHING_KNOWN
         return run.globals[key]
 
-    def declared_global(self, function: ast.AST) -> frozenset[str]:
-        """Names that a function assigns in its file: ``global group``."""
-        found = self._declared_global.get(id(function))
+    def declared(self, function: ast.AST, kind: type[ast.Global | ast.Nonlocal]) -> frozenset[str]:
+        """Names that a function assigns outside itself: ``global group``, ``nonlocal count``."""
+        key = (id(function), kind)
+        found = self._declared.get(key)
         if found is None:
-            body = function.body if isinstance(function, FUNCTIONS) else []
-            found = self._declared_global[id(function)] = frozenset(
-                name
-                for statement in body
-                if isinstance(statement, ast.Global)
-                for name in statement.names
-            )
+            found = self._declared[key] = declared_in(function, kind)
         return found
 
     def _evaluate(
@@ -227,10 +225,15 @@ class Functions:
         words_ = mentioned_in(module, node)
         if words_.performs or (rank and words_.looks_at_rank):
             return True
-        return any(
+        if any(
             self._ask(found, known, rank)
             for callee in words_.callees[:_LIMIT]
             for found in self._callees(module, callee)
+        ):
+            return True
+        return any(
+            self._ask(found, known, rank)
+            for found in references_of(self, module, words_.references)
         )
 
     def _callees(self, module: Module, callee: ast.expr) -> list[Thing]:
@@ -240,8 +243,7 @@ class Functions:
         if isinstance(callee, ast.Name):
             found = self.named(module, callee)
             if found is not None and found.kind == "class":
-                made = Thing("object", type=found.type, node=found.node, module=found.module)
-                found = self.method(made, "__init__")
+                return special_methods(self, found)
             return [] if found is None else [found]
         return []
 
@@ -255,6 +257,8 @@ class Functions:
             found = self.named(module, callee)
             if found is not None:
                 return [found]
+        if isinstance(callee.value, ast.Call) and getattr(callee.value.func, "id", "") == "super":
+            return inherited(self, module, callee)
         made = self._made(module, callee.value)
         if made is not None:
             found = self.method(made, callee.attr)

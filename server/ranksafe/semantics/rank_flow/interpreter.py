@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow import sources
+from ranksafe.semantics.rank_flow.arguments import Given, bind, given_in, is_static
 from ranksafe.semantics.rank_flow.joined_values import joined
 from ranksafe.semantics.rank_flow.run import Frame, Run
 from ranksafe.semantics.rank_flow.sources import World
@@ -29,7 +30,9 @@ class Interpreter:
     """One rank."""
 
     def __init__(self, world: World, functions: Functions) -> None:
+        from ranksafe.semantics.rank_flow.callables import Callables
         from ranksafe.semantics.rank_flow.calls import Calls
+        from ranksafe.semantics.rank_flow.class_attributes import ClassAttributes
         from ranksafe.semantics.rank_flow.collective_calls import CollectiveCalls
         from ranksafe.semantics.rank_flow.expressions.expressions import Expressions
         from ranksafe.semantics.rank_flow.followed_calls import FollowedCalls
@@ -37,6 +40,7 @@ class Interpreter:
         from ranksafe.semantics.rank_flow.library_calls.growing_lists import GrowingLists
         from ranksafe.semantics.rank_flow.library_calls.library_calls import LibraryCalls
         from ranksafe.semantics.rank_flow.library_objects import LibraryObjects
+        from ranksafe.semantics.rank_flow.objects import Objects
         from ranksafe.semantics.rank_flow.statements.assignments import Assignments
         from ranksafe.semantics.rank_flow.statements.statements import Statements
         from ranksafe.semantics.rank_flow.wrapped_by_libraries import WrappedByLibraries
@@ -47,6 +51,9 @@ class Interpreter:
         self.running: list[ast.AST] = []
         """Bodies of the calls that are going on."""
         self.calls = Calls(self)
+        self.callables = Callables(self)
+        self.objects = Objects(self)
+        self.class_attributes = ClassAttributes(self)
         self.collectives = CollectiveCalls(self)
         self.followed = FollowedCalls(self)
         self.generators = Generators(self)
@@ -62,9 +69,9 @@ class Interpreter:
     # -- frames
 
     def frame_for(
-        self, function: Thing, receiver: Thing | None, call: ast.AST, values: list[Value] | None
+        self, function: Thing, receiver: Thing | None, call: ast.AST, given: Given | None
     ) -> Frame:
-        """The frame of a call with its parameters bound."""
+        """The frame of a call with its parameters bound, to what the call writes unless something else is `given`."""
         run = self.run
         assert function.node is not None
         assert function.module is not None
@@ -78,64 +85,8 @@ class Interpreter:
             called_in_loop=bool(run.frame.loops) or run.frame.called_in_loop,
             quiet=run.frame.quiet,
         )
-        self._bind(frame, function, receiver, call, values)
+        bind(frame, function, receiver, given_in(self, call) if given is None else given)
         return frame
-
-    def _bind(
-        self, frame: Frame, function: Thing, receiver: Thing | None, call: ast.AST,
-        values: list[Value] | None,
-    ) -> None:  # fmt: skip
-        arguments = getattr(function.node, "args", None)
-        if not isinstance(arguments, ast.arguments):
-            return
-        positional = [*arguments.posonlyargs, *arguments.args]
-        if receiver is not None and positional and not _is_static(function.node):
-            frame.variables[positional[0].arg] = receiver
-            positional = positional[1:]
-        given: dict[str, Value] = {}
-        open_ended = False
-        if values is not None:
-            given.update({item.arg: value for item, value in zip(positional, values, strict=False)})
-        elif isinstance(call, ast.Call):
-            for index, expression in enumerate(call.args):
-                value = self.expressions.value(expression)
-                if isinstance(expression, ast.Starred):
-                    open_ended = True
-                    break
-                if index < len(positional):
-                    given[positional[index].arg] = value
-            for keyword in call.keywords:
-                value = self.expressions.value(keyword.value)
-                if keyword.arg is None:
-                    open_ended = True
-                else:
-                    given[keyword.arg] = value
-        for item in (*positional, *arguments.kwonlyargs):
-            if item.arg in given:
-                frame.variables[item.arg] = given[item.arg]
-            else:
-                frame.variables[item.arg] = self._default(frame, function, item, open_ended)
-        for rest in (arguments.vararg, arguments.kwarg):
-            if rest is not None:
-                frame.variables[rest.arg] = NOTHING_KNOWN
-
-    def _default(
-        self, frame: Frame, function: Thing, parameter: ast.arg, open_ended: bool
-    ) -> Value:
-        node = function.node
-        arguments: ast.arguments = node.args  # type: ignore[union-attr]
-        positional = [*arguments.posonlyargs, *arguments.args]
-        default: ast.expr | None = None
-        for index, item in enumerate(positional):
-            offset = index - (len(positional) - len(arguments.defaults))
-            if item is parameter and offset >= 0:
-                default = arguments.defaults[offset]
-        for item, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
-            if item is parameter:
-                default = value
-        if isinstance(default, ast.Constant) and not open_ended and not frame.is_root:
-            return Known(default.value)
-        return NOTHING_KNOWN
 
     # -- running
 
@@ -151,7 +102,7 @@ class Interpreter:
             assert isinstance(body, FUNCTIONS)
             reached = self.statements.block(body.body)
             if reached:
-                frame.returns.append(Known(None, instead_of=frame.value_elsewhere))
+                frame.returns.append(Known(None, frame.decided, instead_of=frame.value_elsewhere))
             return _returned(frame)
         finally:
             self.running.pop()
@@ -195,7 +146,7 @@ class Interpreter:
         if not isinstance(arguments, ast.arguments):
             return
         positional = [*arguments.posonlyargs, *arguments.args]
-        if receiver is not None and positional and not _is_static(function.node):
+        if receiver is not None and positional and not is_static(function.node):
             frame.variables[positional[0].arg] = receiver
             positional = positional[1:]
         for item in (*positional, *arguments.kwonlyargs):
@@ -237,9 +188,3 @@ def _returned(frame: Frame) -> Value:
     if isinstance(found, Many) or not frame.condition or len(frame.returns) == 1:
         return found
     return combined(found)
-
-
-def _is_static(node: ast.AST | None) -> bool:
-    return isinstance(node, FUNCTIONS) and any(
-        isinstance(item, ast.Name) and item.id == "staticmethod" for item in node.decorator_list
-    )

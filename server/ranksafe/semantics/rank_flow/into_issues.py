@@ -12,6 +12,7 @@ from ranksafe.semantics.rank_flow.local_decisions import LocalDecision
 from ranksafe.semantics.rank_flow.run import Note
 from ranksafe.semantics.rank_flow.sharding import is_sharded
 from ranksafe.semantics.rank_flow.traces import Event, Exit, Place
+from ranksafe.semantics.rank_flow.trainer_control import ends_a_step, leaves_the_loop
 from ranksafe.semantics.rank_flow.values import Sameness, Share, Unknown, origin_of
 from ranksafe.semantics.rank_flow.wrapped_by_libraries import ENGINE
 
@@ -30,7 +31,7 @@ _FORWARD_WORDS = frozenset({"forward", "backward", "training_step", "prediction_
 def of_difference(difference: Difference, module: Module) -> Issue | None:
     """What the comparison of two ranks found; None where the ranks part in another file."""
     if isinstance(difference, Mismatch):
-        return _of_mismatch(difference)
+        return of_mismatch(difference)
     event, branch = difference.waiting, difference.branch
     if branch is None or branch.module is not module:
         return None
@@ -45,6 +46,11 @@ def of_difference(difference: Difference, module: Module) -> Issue | None:
     if left is not None and left.place.module is module and not constructs:
         return Issue(
             Kind.LOOP_EXIT, left.place, event.operation.word, waits=event.place, branch=branch,
+            origin=origin,
+        )  # fmt: skip
+    if leaves_the_loop(event):
+        return Issue(
+            Kind.LOOP_EXIT, event.place, event.operation.word, waits=event.place, branch=branch,
             origin=origin,
         )  # fmt: skip
     kind = _kind_of(event)
@@ -73,6 +79,13 @@ def of_decision(decision: LocalDecision, module: Module) -> Iterator[Issue]:
     event = decision.event
     if event.operation.when is not None:
         # A metric that is logged at all is reduced at the end of the epoch, on all ranks that have logged it once.
+        return
+    left = decision.exit.place if decision.exit is not None and ends_a_step(event) else None
+    if leaves_the_loop(event) or left is not None:
+        yield Issue(
+            Kind.LOOP_EXIT, left or event.place, event.operation.word, waits=event.place,
+            branch=branch, origin=origin,
+        )  # fmt: skip
         return
     if decision.complete_on is not None and decision.kind != "count":
         test = getattr(branch.node, "test", branch.node)
@@ -126,6 +139,8 @@ def of_notes(runs: list[Interpreter], module: Module) -> Iterator[Issue]:
 def _of_note(kind: str, note: Note, ranks: set[int], size: int, module: Module) -> Issue | None:
     operation = "" if note.event is None else note.event.operation.word
     origin = None if note.value is None else origin_of(note.value)
+    if kind == "own-root" and len(ranks) < size:
+        return None
     if kind == "value":
         if len(ranks) == size or note.place.module is not module:
             return None
@@ -137,6 +152,7 @@ def _of_note(kind: str, note: Note, ranks: set[int], size: int, module: Module) 
         "outside-group": Kind.OUTSIDE_GROUP,
         "foreign-root": Kind.ROOT,
         "reduced-shape": Kind.ROOT,
+        "own-root": Kind.ROOT,
         "handler": Kind.EXCEPTION_HANDLER,
         "swallowed": Kind.EXCEPTION_HANDLER,
     }
@@ -164,7 +180,8 @@ def _counts_ranks(decision: LocalDecision) -> bool:
     return isinstance(decision.place.node, ast.While) and condition.sameness is Sameness.RANK
 
 
-def _of_mismatch(difference: Mismatch) -> Issue:
+def of_mismatch(difference: Mismatch) -> Issue:
+    """What two calls that belong together do not agree on."""
     event = difference.event
     kind = {
         "root": Kind.ROOT,

@@ -28,7 +28,8 @@ from ranksafe.semantics.rank_flow.values import (
 def joined(first: Value, second: Value, condition: Value | None = None) -> Value:
     """A value that is one of two, depending on a condition that is not decided."""
     if first == second and not isinstance(first, Unknown):
-        return first
+        # Equal here; where one of them would be another constant elsewhere, so may be what it is here.
+        return second if isinstance(first, Known) and first.origin is None else first
     if isinstance(first, Missing) or isinstance(second, Missing):
         # Assigned on some paths only: Python itself would complain on the others, on any number of ranks.
         return replace(NOTHING_KNOWN)
@@ -66,13 +67,38 @@ def joined(first: Value, second: Value, condition: Value | None = None) -> Value
         for item in (first, second)
     )
     return Unknown(
-        sameness, origin, length=length, decides=decides, shape=both.shape, made_by=both.made_by,
+        sameness, origin, length=length, decides=decides, shape=_joined_shape(first, second),
+        made_by=both.made_by,
         complete_on=complete_on, share=Share.EVEN if filled else None, steps=steps,
         agreed=both.agreed or is_agreed(*_given(condition)),
+        none_apart=_is_none_apart(first, second, condition),
         entries=_joined_entries(first, second, condition),
         each=_joined_each(first, second),
         file=None if of_file(first, second, *_given(condition)) is None else OfFile.EITHER,
     )  # fmt: skip
+
+
+def _joined_shape(first: Value, second: Value) -> Sameness | tuple[int, ...]:
+    """The shape of a tensor that is one of two: what holds of both."""
+    if not isinstance(first, Unknown) or not isinstance(second, Unknown):
+        return Sameness.UNKNOWN
+    if first.shape == second.shape:
+        return first.shape
+    shapes = [item for item in (first.shape, second.shape) if isinstance(item, Sameness)]
+    return min(shapes) if len(shapes) == 2 and min(shapes).varies else Sameness.UNKNOWN
+
+
+def _is_none_apart(first: Value, second: Value, condition: Value | None) -> bool:
+    """Whether it depends on the data of a rank that a value is None."""
+    nothing = [isinstance(item, Known) and item.constant is None for item in (first, second)]
+    if any(isinstance(item, Unknown) and item.none_apart for item in (first, second)):
+        return True
+    decided = isinstance(condition, Unknown) and condition.decides
+    return nothing[0] is not nothing[1] and decided and _sameness(condition) is Sameness.DATA
+
+
+def _sameness(condition: Value | None) -> Sameness:
+    return Sameness.SAME if condition is None else condition.sameness
 
 
 def _path_length(value: Value) -> Sameness | int:

@@ -19,6 +19,7 @@ from ranksafe.semantics.rank_flow.operations import (
     table_name,
 )
 from ranksafe.semantics.rank_flow.traces import Event
+from ranksafe.semantics.rank_flow.trainer_control import CALLBACKS, CONTROL
 from ranksafe.semantics.rank_flow.values import SAME, Thing, Value
 from ranksafe.semantics.rank_flow.wrapped_by_libraries import ENGINE, engine_kept_in
 
@@ -34,6 +35,8 @@ _HOOK_PARAMETERS = {
     "pl_module": "lightning.pytorch.LightningModule",
 }
 """What Lightning gives a callback's hooks, by the names that its documentation uses."""
+_GIVEN_TO_CALLBACKS = {"trainer": "transformers.Trainer", "control": CONTROL}
+"""What a callback of transformers' Trainer is made with or given, by the usual names."""
 _ENGINE_NAMES = frozenset({"model_engine", "ds_engine", "deepspeed_engine"})
 _LAUNCHERS = frozenset({"lightning.pytorch.Trainer", "lightning.fabric.Fabric"})
 _HAS_OWN_THING = ("accelerate.", "torch.")
@@ -71,14 +74,26 @@ class LibraryObjects:
             found = [_FABRIC]
         receiver = run.frame.receiver
         if not found and receiver is not None and item.arg in _HOOK_PARAMETERS:
-            if _CALLBACK in self._classes_of(receiver):
+            if _CALLBACK in self.classes_of(receiver):
                 found = [_HOOK_PARAMETERS[item.arg]]
+        if not found and receiver is not None and item.arg in _GIVEN_TO_CALLBACKS:
+            if self._calls_back(receiver):
+                found = [_GIVEN_TO_CALLBACKS[item.arg]]
         for owner in found:
             if not owner.startswith(_HAS_OWN_THING):
                 kind = "wrapped" if owner == ENGINE else "library"
                 detail = "engine" if kind == "wrapped" else None
                 return Thing(kind, type=owner, node=item, module=run.module, detail=detail)
         return None
+
+    def _calls_back(self, receiver: Thing) -> bool:
+        """Whether an object is a callback of transformers' Trainer."""
+        module = receiver.module
+        return (
+            receiver.kind == "object"
+            and module is not None
+            and module.is_subclass(receiver.type, *CALLBACKS)
+        )
 
     def annotated(self, node: ast.AnnAssign) -> Thing | None:
         """What ``trainer: Trainer = instantiate(config)`` assigns."""
@@ -89,7 +104,7 @@ class LibraryObjects:
                 return Thing("library", type=owner, node=node, module=module)
         return None
 
-    def _classes_of(self, thing: Thing) -> list[str]:
+    def classes_of(self, thing: Thing) -> list[str]:
         """The classes of the table that an object belongs to."""
         if thing.kind in ("library", "wrapped", "accelerator"):
             return [thing.type] if thing.type else []
@@ -115,7 +130,7 @@ class LibraryObjects:
                 return None
             if self._interpreter.functions.method(thing, attribute) is not None:
                 return self._wrapped_compute(thing, attribute)
-        return self._member(self._classes_of(thing), attribute)
+        return self._member(self.classes_of(thing), attribute)
 
     def _wrapped_compute(self, thing: Thing, attribute: str) -> str | None:
         """A metric's own ``compute``, which its base class wraps in the synchronisation."""
@@ -123,7 +138,7 @@ class LibraryObjects:
             return None
         if "sync_on_compute" in thing.module.text_of(thing.node):
             return None
-        return f"{_METRIC}.compute" if _METRIC in self._classes_of(thing) else None
+        return f"{_METRIC}.compute" if _METRIC in self.classes_of(thing) else None
 
     def method_of_type(self, type_: str, attribute: str) -> str | None:
         """The same for an object of which only its class is known."""
@@ -165,7 +180,7 @@ class LibraryObjects:
     def attribute(self, base: Thing, node: ast.Attribute) -> Value | None:
         """An attribute of a library's object: another one of its objects, or a property that communicates."""
         run = self._run
-        classes = self._classes_of(base)
+        classes = self.classes_of(base)
         name = self._member(classes, node.attr)
         operation: Operation | None = None if name is None else operation_named(name)
         if operation is not None and operation.is_property:
@@ -189,7 +204,7 @@ class LibraryObjects:
 
     def answer(self, thing: Thing, node: ast.Call, word: str) -> Value | None:
         """``trainer.is_world_process_zero()``: what a library's method says of the rank."""
-        if not self._classes_of(thing):
+        if not self.classes_of(thing):
             return None
         return self._interpreter.expressions.by_word(word, node)
 

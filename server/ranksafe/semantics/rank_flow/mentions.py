@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow import sources
 from ranksafe.semantics.rank_flow.operations import properties, words
 from ranksafe.semantics.units import callee_name
+from ranksafe.semantics.walking import FUNCTIONS
 
 if TYPE_CHECKING:
     from ranksafe.semantics.module import Module
@@ -45,6 +47,8 @@ class Mentioned:
     looks_at_rank: bool
     branches: bool
     callees: list[ast.expr]
+    references: list[ast.expr | str]
+    """Functions that it hands on, keeps, or finds by name, as far as they are written as names: ``partial(step)``."""
     sets: frozenset[str]
     """Attributes of ``self`` that it assigns, or items of them."""
     reads: frozenset[str]
@@ -68,8 +72,11 @@ def mentioned_in(module: Module, node: ast.AST) -> Mentioned:
 
 def _read_words(node: ast.AST, wrapping: bool) -> Mentioned:
     names, communicating = words(wrapping), properties()
-    performs = looks_at_rank = branches = asks_files = False
+    looks_at_rank = branches = asks_files = False
+    # Lightning's training loop goes on with the backward pass of what it returns.
+    performs = wrapping and getattr(node, "name", "") == "training_step"
     callees: list[ast.expr] = []
+    references: list[ast.expr | str] = []
     sets: set[str] = set()
     reads: set[str] = set()
     for item in ast.walk(node):
@@ -85,8 +92,22 @@ def _read_words(node: ast.AST, wrapping: bool) -> Mentioned:
                 if isinstance(held, ast.Attribute) and getattr(held.value, "id", "") == "self":
                     sets.add(held.attr)
             callees.append(item.func)
+            references += _handed_on((*item.args, *(keyword.value for keyword in item.keywords)))
+            if isinstance(item.func, ast.Subscript):
+                references.append(item.func.value)
+            if name == "getattr" and len(item.args) > 1:
+                named = getattr(item.args[1], "value", None)
+                references += [named] if isinstance(named, str) else []
         elif isinstance(item, ast.If):
             branches = True
+        elif isinstance(item, ast.Assign):
+            references += _handed_on([item.value])
+        elif isinstance(item, (ast.List, ast.Tuple)) and isinstance(item.ctx, ast.Load):
+            references += _handed_on(item.elts)
+        elif isinstance(item, ast.Dict):
+            references += _handed_on(item.values)
+        elif isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            references += _handed_on(item.decorator_list)
         elif isinstance(item, ast.Attribute):
             if getattr(item.value, "id", "") == "self":
                 (sets if isinstance(item.ctx, ast.Store) else reads).add(item.attr)
@@ -107,5 +128,30 @@ def _read_words(node: ast.AST, wrapping: bool) -> Mentioned:
             if item.value in _RANK_TEXT:
                 looks_at_rank = True
     return Mentioned(
-        performs, looks_at_rank, branches, callees, frozenset(sets), frozenset(reads), asks_files
+        performs,
+        looks_at_rank,
+        branches,
+        callees,
+        references,
+        frozenset(sets),
+        frozenset(reads),
+        asks_files,
+    )
+
+
+def _handed_on(nodes: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    for node in nodes:
+        if isinstance(node, ast.IfExp):
+            yield from _handed_on((node.body, node.orelse))
+        elif isinstance(node, ast.Subscript):
+            yield from _handed_on((node.value,))
+        elif isinstance(node, (ast.Name, ast.Attribute)):
+            yield node
+
+
+def declared_in(function: ast.AST, kind: type[ast.Global | ast.Nonlocal]) -> frozenset[str]:
+    """Names that a function declares to be those of its file, or of the function around it."""
+    body = function.body if isinstance(function, FUNCTIONS) else []
+    return frozenset(
+        name for statement in body if isinstance(statement, kind) for name in statement.names
     )

@@ -178,7 +178,7 @@ _OFTEN_OTHERWISE = frozenset(
 _WRAPPERS = re.compile(
     r"DistributedDataParallel|\bfsdp|\bDDP\b|FullyShardedDataParallel|\bFSDP\b|fully_shard|ccelerat|deepspeed|\bFabric\b|"
     r"torchmetrics|\bpytorch_lightning\b|\blightning\b|lightning_fabric|distributed\.checkpoint|DTensor|distribute_tensor|"
-    r"\w*Trainer\b"
+    r"\w*Trainer(Callback)?\b"
 )
 
 

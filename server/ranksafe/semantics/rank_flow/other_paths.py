@@ -25,13 +25,14 @@ _REGISTERED = {
     "signal.signal": ("handler", 1, "a signal handler"),
     "atexit.register": ("func", 0, "an atexit handler"),
 }
+_HANDLERS = frozenset({"__del__", *(item[2] for item in _REGISTERED.values())})
 _THREAD = "a thread"
 _WORKER_ARGUMENTS = ("collate_fn", "worker_init_fn")
 
 
 def other_paths(module: Module, functions: Functions) -> Iterator[Issue]:
     """Collectives performed by such functions, each at its call."""
-    for function, where in _functions(module, functions):
+    for function, where in _with_called(module, functions):
         for call in module.nodes(ast.Call, function):
             assert isinstance(call, ast.Call)
             operation = operations().get(module.qualified_name(call.func) or "")
@@ -42,12 +43,34 @@ def other_paths(module: Module, functions: Functions) -> Iterator[Issue]:
                 yield Issue(Kind.OTHER_PATH, Place(call, module), operation.word, name=where)
 
 
+def _with_called(module: Module, functions: Functions) -> Iterator[tuple[ast.AST, str]]:
+    """Such functions, and what handlers of signals and of the exit call: that runs wherever the main path is."""
+    seen: set[int] = set()
+    for function, where in _functions(module, functions):
+        found = [function]
+        if where in _HANDLERS:
+            called = [
+                module.function_called(call)
+                for call in module.nodes(ast.Call, function)
+                if isinstance(call, ast.Call)
+            ]
+            found += [item for item in called if item is not None]
+        for item in found:
+            if id(item) not in seen:
+                seen.add(id(item))
+                yield item, where
+
+
 def _functions(module: Module, functions: Functions) -> Iterator[tuple[ast.AST, str]]:
     for cls in module.nodes(ast.ClassDef):
         assert isinstance(cls, ast.ClassDef)
         method = module.method(cls, "__del__")
         if method is not None:
             yield method, "__del__"
+        if module.is_subclass(module.class_name(cls), "threading.Thread"):
+            run = module.method(cls, "run")
+            if run is not None:
+                yield run, _THREAD
         if module.is_subclass(module.class_name(cls), *_DATASETS):
             for method_name in ("__getitem__", "__getitems__"):
                 item = module.method(cls, method_name)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from math import prod
 
+from ranksafe.semantics.rank_flow.comparison.differences import Mismatch
+from ranksafe.semantics.rank_flow.library_calls.element_types import differ
 from ranksafe.semantics.rank_flow.traces import Branch, Call, Event, Item, Loop, Opaque, events_in
 from ranksafe.semantics.rank_flow.values import Known, Sameness
 
@@ -22,11 +25,10 @@ def unmatched(traces: list[list[Item]], *, whole: bool) -> Iterator[Event]:
     ``whole``: whether the traces are all that the ranks send: otherwise a partner may be elsewhere, and only ranks that
     wait for each other inside are certain.
     """
-    sequences: list[list[Event]] = []
-    for trace in traces:
-        if _uncertain(trace):
-            return
-        sequences.append(list(_repeated(trace)))
+    common = _common_loops(traces)
+    if any(_uncertain(trace, common) for trace in traces):
+        return
+    sequences = [list(_repeated(trace)) for trace in traces]
     if any(_peer(event) is None for events in sequences for event in events):
         return
     words = {event.operation.word in _SENDS for events in sequences for event in events}
@@ -42,6 +44,45 @@ def unmatched(traces: list[list[Item]], *, whole: bool) -> Iterator[Event]:
         yield from receives or partnerless
     if not partnerless and beyond is None:
         yield from _stuck(sequences)
+
+
+def unlike(traces: list[list[Item]]) -> Iterator[Mismatch]:
+    """Receives into tensors of another element type or size than what is sent to them."""
+    common = _common_loops(traces)
+    if any(_uncertain(trace, common) for trace in traces):
+        return
+    sequences = [list(_repeated(trace)) for trace in traces]
+    known = all(
+        _peer(event) is not None and _tag(event) is not None
+        for events in sequences
+        for event in events
+    )
+    if not known or _partnerless(sequences):
+        return
+    pairs: dict[tuple[int, int | None, int | None], tuple[list[Event], list[Event]]] = {}
+    for rank, events in enumerate(sequences):
+        for event in events:
+            sends = event.operation.word in _SENDS
+            ends = (rank, _peer(event)) if sends else (_peer(event), rank)
+            both = pairs.setdefault((ends[0] or 0, ends[1], _tag(event)), ([], []))
+            both[not sends].append(event)
+    told: set[int] = set()
+    for sent, received in pairs.values():
+        for one, other in zip(sent, received, strict=False):
+            what = _unlike(one, other)
+            if what and id(other.place.node) not in told:
+                told.add(id(other.place.node))
+                yield Mismatch(what, other)
+
+
+def _unlike(sent: Event, received: Event) -> str:
+    if differ(sent.dtype, received.dtype):
+        return "dtype"
+    shapes = (sent.shape, received.shape)
+    if all(isinstance(shape, tuple) for shape in shapes):
+        sizes = [prod(shape) for shape in shapes if isinstance(shape, tuple)]
+        return "shape" if sizes[0] != sizes[1] else ""
+    return ""
 
 
 def _beyond_the_ends(sequences: list[list[Event]]) -> Event | None:
@@ -149,29 +190,61 @@ def _repeated(items: list[Item]) -> Iterator[Event]:
         if isinstance(item, Event):
             if item.operation.kind == "point-to-point":
                 yield item
-        elif isinstance(item, Call):
+        elif isinstance(item, Call) or (
+            isinstance(item, Loop) and isinstance(item.count, Sameness)
+        ):
             yield from _repeated(item.body)
-        elif isinstance(item, Loop) and isinstance(item.count, int):
-            for _ in range(min(int(item.count), _LONGEST)):
+        elif isinstance(item, Loop):
+            for _ in range(min(item.count, _LONGEST)):
                 yield from _repeated(item.body)
 
 
-def _uncertain(items: list[Item]) -> bool:
-    """Whether some point-to-point operation depends on a branch, or repeats in a loop of unknown length."""
+def _common_loops(traces: list[list[Item]]) -> frozenset[int]:
+    """The ``for`` loop of unknown length that all ranks run, where they send and receive nowhere else: one step of it
+    has to fit together by itself. Of several, ranks may run each a different number of times (1F1B schedules do)."""
+    found = [list(_open_loops(trace)) for trace in traces]
+    if any(len(loops) != 1 for loops in found):
+        return frozenset()
+    for trace, (loop,) in zip(traces, found, strict=True):
+        if not isinstance(loop.place.node, (ast.For, ast.AsyncFor)):
+            return frozenset()
+        if len(list(_sent([loop]))) != len(list(_sent(trace))):
+            return frozenset()
+    nodes = frozenset(id(loops[0].place.node) for loops in found)
+    return nodes if len(nodes) == 1 else frozenset()
+
+
+def _sent(items: list[Item]) -> Iterator[Event]:
+    return (event for event in events_in(items) if event.operation.kind == "point-to-point")
+
+
+def _open_loops(items: list[Item]) -> Iterator[Loop]:
+    """The loops of unknown length in which something is sent or received."""
+    for item in items:
+        if isinstance(item, Loop) and communicates(item.body):
+            if isinstance(item.count, Sameness) and not item.count.varies:
+                yield item
+            yield from _open_loops(item.body)
+        elif isinstance(item, Call):
+            yield from _open_loops(item.body)
+
+
+def _uncertain(items: list[Item], common: frozenset[int]) -> bool:
+    """Whether some point-to-point operation depends on a branch, or repeats in a loop that not all ranks run."""
     for item in items:
         if isinstance(item, Opaque):
             return True
         if isinstance(item, Branch) and communicates([*item.then, *item.otherwise]):
             return True
         if isinstance(item, Loop):
-            known = isinstance(item.count, int) and not isinstance(item.count, Sameness)
-            if communicates(item.body) and (not known or _uncertain(item.body)):
+            known = not isinstance(item.count, Sameness) or id(item.place.node) in common
+            if communicates(item.body) and (not known or _uncertain(item.body, common)):
                 return True
-        if isinstance(item, Call) and _uncertain(item.body):
+        if isinstance(item, Call) and _uncertain(item.body, common):
             return True
     return False
 
 
 def communicates(items: list[Item]) -> bool:
     """Whether something is sent or received."""
-    return any(event.operation.kind == "point-to-point" for event in events_in(items))
+    return any(True for _ in _sent(items))

@@ -30,6 +30,7 @@ _CERTAIN_ONLY = frozenset(
         "foreign-root",
         "shape",
         "reduced-shape",
+        "own-root",
     }
 )
 
@@ -72,6 +73,8 @@ class Frame:
     taken: list[Taken] = field(default_factory=list)
     """Calls of ``next`` in the innermost loop."""
     is_root: bool = False
+    decided: Origin | None = None
+    """Why this rank came to what follows, where other ranks return before."""
     value_elsewhere: ast.AST | None = None
     """A branch in which other ranks return a value."""
     called_in_loop: bool = False
@@ -119,6 +122,8 @@ class Run:
         self.frame: Frame
         self.steps = 0
         self.seeded_by_rank = False
+        self.seeds: dict[str, bool] = {}
+        """For ``random`` and ``numpy.random``, where they were seeded: whether each rank has a seed of its own."""
         self.largest_rank = 0
         """The largest rank that the code names: the world it is written for has at least one rank more."""
         self.depends_on_parity = False

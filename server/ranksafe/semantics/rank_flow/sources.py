@@ -94,6 +94,8 @@ _DATA_WORDS = frozenset(
         "gt_labels", "pred_boxes", "mini_batch", "minibatch", "micro_batch",
     }
 )  # fmt: skip
+_GENERATED = frozenset({"completions", "completion_ids"})
+"""What trl's trainers give a reward function (trl 1.16.0, trainer/grpo_trainer.py): those of this rank's prompts."""
 _STEPS = frozenset(
     {
         "forward", "loss", "training_step", "train_step", "validation_step", "compute_loss", "step",
@@ -115,7 +117,7 @@ def is_rank_word(word: str) -> bool:
 
 def is_data_parameter(function: str, word: str) -> bool:
     """Whether a parameter is the batch of a step, of which each rank has its own."""
-    return word in _DATA_WORDS and function in _STEPS
+    return word in _GENERATED or (word in _DATA_WORDS and function in _STEPS)
 
 
 def by_word(word: str, world: World) -> Any:

@@ -51,7 +51,8 @@ class Decision:
     """A branch that this rank decides for itself; kept as evidence of where ranks separate."""
 
     place: Place
-    taken: bool
+    taken: int
+    """Whether the arm is taken; of a ``match`` which case, counted from the last, 0 for none."""
     condition: Value
 
 
@@ -70,6 +71,8 @@ class Passed:
     """A branch or loop, not decided, in which this rank does nothing that others notice."""
 
     place: Place
+    decisions: tuple[Decision, ...] = ()
+    """Of a loop: the branches in it that this rank decides for itself."""
 
 
 @dataclass(slots=True)
@@ -125,6 +128,20 @@ class Trace:
     """One rank's items, and what it found on the way."""
 
     items: list[Item] = field(default_factory=list)
+
+
+def decisions_in(items: list[Item]) -> Iterator[Decision]:
+    """The branches below that a rank decides for itself, by what differs between ranks."""
+    for item in items:
+        if isinstance(item, Decision) and item.condition.sameness.varies:
+            yield item
+        elif isinstance(item, Passed):
+            yield from item.decisions
+        elif isinstance(item, (Loop, Call)):
+            yield from decisions_in(item.body)
+        elif isinstance(item, Branch):
+            yield from decisions_in(item.then)
+            yield from decisions_in(item.otherwise)
 
 
 def events_in(items: list[Item], *, certain: bool = False) -> Iterator[Event]:

@@ -162,6 +162,8 @@ def _is_used_later(
             if _same_tensor(node, tensor) and not _asks_structure(module, node):
                 if (node.lineno, node.col_offset) > end and order(node) > order(call):  # type: ignore[attr-defined]
                     return True
+        if isinstance(tensor, ast.Name) and _is_item_used_later(module, call, tensor):
+            return True
         if isinstance(tensor, ast.Attribute):
             readers = _READ_BY_NAME.get(tensor.attr, ())
             for other in module.nodes(ast.Call, scope):
@@ -170,6 +172,23 @@ def _is_used_later(
                 if word in readers and order(other) > order(call):
                     return True
     return False
+
+
+def _is_item_used_later(module: Module, call: ast.Call, tensor: ast.Name) -> bool:
+    """Whether the collection whose items a loop around the call goes through is read behind that loop."""
+    loop = module.parent(call)
+    while loop is not None and not isinstance(loop, (ast.For, *FUNCTIONS)):
+        loop = module.parent(loop)
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Name):
+        return False
+    if not isinstance(loop.target, ast.Name) or loop.target.id != tensor.id:
+        return False
+    end = (loop.end_lineno or loop.lineno, loop.end_col_offset or 0)
+    return any(
+        (load.lineno, load.col_offset) > end
+        for load in module.loads_of_same_name(loop.iter)
+        if isinstance(load, ast.Name) and not _asks_structure(module, load)
+    )
 
 
 def _synchronises_after(module: Module, call: ast.Call, scope: ast.AST) -> bool:

@@ -122,6 +122,10 @@ class Unknown:
     """For a dictionary whose keys are known: what it holds."""
     agreed: bool = False
     """Whether it was made of the result of a collective: ranks that test it decide together."""
+    none_apart: bool = False
+    """Whether it depends on the data of a rank that the value is None."""
+    there: Origin | None = field(default=None, compare=False)
+    """Why it is not None here: on other ranks it is."""
     file: OfFile | None = None
     """Of the answer of the file system, which one rank may get before a file is written and another one afterwards."""
 

@@ -8,14 +8,19 @@ from contextlib import suppress
 
 from ranksafe.semantics.rank_flow.comparison.arguments import mismatch
 from ranksafe.semantics.rank_flow.comparison.differences import Difference, Parting
-from ranksafe.semantics.rank_flow.comparison.loops import loop_against, one_sided_exit, uneven_loops
+from ranksafe.semantics.rank_flow.comparison.loops import (
+    as_often,
+    loop_against,
+    one_sided_exit,
+    uneven_loops,
+)
 from ranksafe.semantics.rank_flow.comparison.separation import (
     guarded,
     left_behind,
     parted,
     separation,
 )
-from ranksafe.semantics.rank_flow.comparison.surplus import surplus
+from ranksafe.semantics.rank_flow.comparison.surplus import surplus, surplus_loop
 from ranksafe.semantics.rank_flow.comparison.walk import (
     LEFT,
     Frames,
@@ -93,11 +98,19 @@ class Comparison:
                     return
                 raise Undecided
             if isinstance(one, Loop) and isinstance(other, Loop):
-                if one.place.node is not other.place.node or one.count != other.count:
+                if one.place.node is not other.place.node or not as_often(one, other):
                     if one.place.node is other.place.node:
                         self._add(uneven_loops(one, other, self.ranks))
                         return
                     if not self._alike(one, other):
+                        assert first is not None
+                        assert second is not None
+                        self._add(
+                            surplus_loop(one, other, first, seen_first, seen_second, self.ranks)
+                            or surplus_loop(
+                                other, one, second, seen_second, seen_first, self.ranks[::-1]
+                            )
+                        )
                         raise Undecided
                 assert first is not None
                 assert second is not None

@@ -9,6 +9,7 @@ from ranksafe.semantics.rank_flow.comparison.differences import Parting
 from ranksafe.semantics.rank_flow.comparison.separation import (
     contains,
     decision_around,
+    decision_before,
     inside,
     separation,
 )
@@ -21,6 +22,7 @@ from ranksafe.semantics.rank_flow.traces import (
     Exit,
     Item,
     Loop,
+    Passed,
     events_in,
 )
 from ranksafe.semantics.rank_flow.values import Known, Many, Sameness, Value, origin_of
@@ -55,6 +57,13 @@ def one_sided_exit(mine: Loop, theirs: Loop, ranks: tuple[int, int]) -> Parting 
                         event, ranks[1], None, ranks[0], item.place, item.condition, exit_
                     )
     return None
+
+
+def as_often(one: Loop, other: Loop) -> bool:
+    """Whether nothing says that two ranks run a loop unequally often: one of them may only know more about it."""
+    counts = (one.count, other.count)
+    open_ = [isinstance(count, Sameness) and not count.varies for count in counts]
+    return all(open_) or counts[0] == counts[1]
 
 
 def uneven_loops(one: Loop, other: Loop, ranks: tuple[int, int]) -> Parting | None:
@@ -112,10 +121,15 @@ def loop_against(
     assert isinstance(loop, Loop)
     seen = (seen_first, seen_second) if loop is one else (seen_second, seen_first)
     event = next(events_in(loop.body, certain=True), None)
+    if event is None and not loop.joined:
+        return _in_branch(loop, rest, ranks, seen[1])
     if event is None or loop.joined or skipped(event, ranks):
         raise Undecided
     decision = decision_around(loop.body, event) or separation(event, *seen)
     if decision is None or not (inside(event, decision) or EXIT in seen[1]):
+        # What is called may have been chosen before, or a call may end before it comes to the collective.
+        decision = decision_before(loop.body, event)
+    if decision is None:
         raise Undecided
     if rest is None or isinstance(rest, (Event, Exit)):
         what = rest if isinstance(rest, (Event, Exit)) else None
@@ -123,6 +137,29 @@ def loop_against(
             raise Undecided
         return Parting(event, ranks[0], what, ranks[1], decision.place, decision.condition)
     return None
+
+
+def _in_branch(loop: Loop, rest: Item | None, ranks: tuple[int, int], theirs: Seen) -> Parting:
+    """A loop that performs collectives in branches only, of which the other rank knows that it does not take them.
+
+    Raises Undecided.
+    """
+    passed = theirs.get(id(loop.place.node))
+    decided = passed.decisions if isinstance(passed, Passed) else ()
+    for event in events_in(loop.body):
+        if skipped(event, ranks):
+            continue
+        decision = decision_around(loop.body, event) or next(
+            (item for item in decided if contains(item.place.node, event.place)), None
+        )
+        if decision is None or not decision.condition.sameness.varies:
+            continue
+        if rest is None or isinstance(rest, (Event, Exit)):
+            what = rest if isinstance(rest, (Event, Exit)) else None
+            if isinstance(what, Event) and what.operation.word == event.operation.word:
+                raise Undecided
+            return Parting(event, ranks[0], what, ranks[1], decision.place, decision.condition)
+    raise Undecided
 
 
 def _exits_of(items: list[Item]) -> Iterator[Exit]:

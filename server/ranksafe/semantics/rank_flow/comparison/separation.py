@@ -15,6 +15,7 @@ from ranksafe.semantics.rank_flow.traces import (
     Loop,
     Passed,
     Place,
+    events_in,
 )
 
 
@@ -109,4 +110,17 @@ def decision_around(items: list[Item], event: Event) -> Decision | None:
         found = decision_around(inner, event)
         if found is not None:
             return found
+    return None
+
+
+def decision_before(items: list[Item], event: Event) -> Decision | None:
+    """The last branch inside a loop that a rank decides on the way to a collective, which need not stand in it."""
+    found: Decision | None = None
+    for item in items:
+        if item is event:
+            return found
+        if isinstance(item, Decision) and item.condition.sameness.varies:
+            found = item
+        elif isinstance(item, (Loop, Call)) and any(inner is event for inner in events_in([item])):
+            return decision_before(item.body, event) or found
     return None

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ranksafe.semantics.rank_flow.comparison.separation import inside, separation
-from ranksafe.semantics.rank_flow.comparison.walk import Frames, Seen, next_item
+from ranksafe.semantics.rank_flow.comparison.differences import Parting
+from ranksafe.semantics.rank_flow.comparison.separation import (
+    contains,
+    inside,
+    separation,
+)
+from ranksafe.semantics.rank_flow.comparison.walk import Frames, Seen, next_item, skipped
 from ranksafe.semantics.rank_flow.traces import Branch, Event, Item, Loop, events_in
 
 _FURTHER = 8
@@ -51,6 +56,32 @@ def surplus(
         if 1 + _left(frames, word) > _left(behind, word):
             return True
     return False
+
+
+def surplus_loop(
+    loop: Loop, rest: Item, frames: Frames, mine: Seen, theirs: Seen, ranks: tuple[int, int]
+) -> Parting | None:
+    """A loop with collectives under a guard of one rank, behind which this rank comes to where the other one is.
+
+    ``frames`` stands at the loop, the other rank at ``rest``.
+    """
+    event = next((item for item in events_in(loop.body, certain=True)), None)
+    if event is None or loop.joined or skipped(event, ranks):
+        return None
+    decision = separation(event, mine, theirs)
+    if decision is None or not inside(event, decision):
+        return None
+    following: Item | None = loop
+    for _ in range(_FURTHER):
+        if following is None or not contains(decision.place.node, following.place):
+            break
+        behind_it, following = next_item(frames.following(), {}, ranks)
+        if behind_it is None:
+            return None
+        frames = behind_it
+    if following is None or not _same_place(following, rest):
+        return None
+    return Parting(event, ranks[0], None, ranks[1], decision.place, decision.condition)
 
 
 def _same_place(one: Item, other: Item) -> bool:

@@ -78,6 +78,10 @@ class Conditions:
                 other = node if _is_something(node.orelse if truth else node.body) else None
                 none = other if value.constant is None else None
                 return Known(value.constant, origin_of(test), instead_of=none)
+            nothing = node.orelse if truth else node.body
+            if isinstance(nothing, ast.Constant) and nothing.value is None:
+                if isinstance(value, Unknown) and value.sameness < Sameness.DATA:
+                    return replace(value, there=origin_of(test))
             if test.sameness.varies and isinstance(value, Unknown) and _may_be_bound(value):
                 return replace(value, share=Share.UNEVEN)
             return value

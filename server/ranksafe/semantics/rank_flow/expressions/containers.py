@@ -14,6 +14,7 @@ from ranksafe.semantics.rank_flow.values import (
     Known,
     Many,
     Sameness,
+    Unknown,
     Value,
     combined,
     length_of,
@@ -47,22 +48,47 @@ class Containers:
         keys = [
             None if key is None else self._interpreter.expressions.value(key) for key in node.keys
         ]
-        if values and all(isinstance(key, Known) for key in keys):
-            found = combined(*values)
-            # A loop over it gives the keys.
-            each = Many(tuple(key for key in keys if key is not None))
-            groups = dictionary_of_groups(keys, values)
-            return replace(
-                found,
-                length=Sameness.SAME,
-                each=element(each),
-                groups=groups,
-                entries=entries_of(keys, values),
-                steps=len(keys),
-            )
-        if not node.keys:
-            return EMPTY_DICTIONARY
-        return combined(*values)
+        flat_keys: list[Value | None] = []
+        flat_values: list[Value] = []
+        for key, value in zip(keys, values, strict=True):
+            if key is None and isinstance(value, Unknown) and value.entries is not None:
+                flat_keys += [Known(name) for name, _ in value.entries]
+                flat_values += [item for _, item in value.entries]
+            else:
+                flat_keys.append(key)
+                flat_values.append(value)
+        return dictionary_of(flat_keys, flat_values)
+
+    def dictionary_comprehension(self, node: ast.DictComp) -> Value:
+        """``{k: f(k) for k in ks}``, of keys that are known; of others what all entries have in common."""
+        run = self._run
+        source = self._interpreter.expressions.value(node.generators[0].iter)
+        saved = dict(run.frame.variables)
+        plain = len(node.generators) == 1 and not node.generators[0].ifs
+        if plain and isinstance(source, Many) and len(source.items) <= LONGEST:
+            keys: list[Value | None] = []
+            values = []
+            for index in range(len(source.items)):
+                self._interpreter.assignments.bind_item(node.generators[0].target, source, index)
+                keys.append(self._interpreter.expressions.value(node.key))
+                values.append(self._interpreter.expressions.value(node.value))
+            run.frame.variables = saved
+            return dictionary_of(keys, values)
+        sources_ = []
+        for generator in node.generators:
+            iterable = self._interpreter.expressions.value(generator.iter)
+            iterable = self._interpreter.generators.iterated(iterable, generator.iter)
+            sources_.append(iterable)
+            self._interpreter.assignments.bind_each(generator.target, iterable)
+        tests = [
+            self._interpreter.expressions.value(test)
+            for generator in node.generators
+            for test in generator.ifs
+        ]
+        value = self._interpreter.expressions.value(node.value)
+        self._interpreter.expressions.value(node.key)
+        run.frame.variables = saved
+        return combined(value, *sources_, *tests)
 
     def comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:
         """``[f(x) for x in xs if x]``, and of sets and generators."""
@@ -134,3 +160,23 @@ class Containers:
                 items.append(item)
         origin = origin_of(*kept)
         return Many(tuple(items), origin or source.origin) if len(source.items) <= LONGEST else None
+
+
+def dictionary_of(keys: list[Value | None], values: list[Value]) -> Value:
+    """A dictionary with these keys; None for what is unpacked and not known."""
+    if not keys:
+        return EMPTY_DICTIONARY
+    if not all(isinstance(key, (Known, Many)) for key in keys):
+        return combined(*values)
+    found = combined(*values)
+    # A loop over it gives the keys.
+    each = Many(tuple(key for key in keys if key is not None))
+    entries = entries_of(keys, values)
+    return replace(
+        found,
+        length=Sameness.SAME,
+        each=element(each),
+        groups=dictionary_of_groups(keys, values),
+        entries=entries,
+        steps=len(keys) if entries is None else len(entries),
+    )

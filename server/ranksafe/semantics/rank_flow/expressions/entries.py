@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ranksafe.semantics.rank_flow.library_calls.pure_functions import constant_of
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     SAME,
     Known,
     Many,
     Sameness,
+    Thing,
     Unknown,
     Value,
     combined,
+    origin_of,
     part_of,
 )
 
@@ -25,7 +28,8 @@ EMPTY_DICTIONARY = replace(combined(), groups=(), entries=(), steps=0)
 def entries_of(keys: list[Value | None], values: list[Value]) -> Entries | None:
     """What ``{"loss": loss}`` holds; None where a key is computed or unpacked."""
     found: dict[Any, Value] = {}
-    for key, value in zip(keys, values, strict=True):
+    for written, value in zip(keys, values, strict=True):
+        key = constant_of(written) if isinstance(written, Many) else written
         if not isinstance(key, Known) or key.origin is not None or len(found) >= _MOST:
             return None
         found[key.constant] = value
@@ -34,14 +38,28 @@ def entries_of(keys: list[Value | None], values: list[Value]) -> Entries | None:
 
 def entry_at(base: Unknown, index: Value) -> Value | None:
     """``stats["loss"]``; None where it is not known which entry that is."""
-    if base.entries is None or not isinstance(index, Known) or index.origin is not None:
+    if isinstance(index, Many):
+        index = constant_of(index) or index
+    if base.entries is None or not isinstance(index, Known):
         return None
+    if index.origin is not None:
+        return _of_rank(base, index)
     for key, value in base.entries:
         if key == index.constant:
             # Who else was given the dictionary may have stored another constant.
             ours = value.sameness is Sameness.RANK
             return combined(value) if isinstance(value, Known) and not ours else value
     return NOTHING_KNOWN
+
+
+def _of_rank(base: Unknown, index: Known) -> Value | None:
+    """The entry that the rank names: another one on another rank."""
+    held = dict(base.entries or ())
+    value = held.get(index.constant)
+    if isinstance(value, Known):
+        return Known(value.constant, origin_of(value, index))
+    # Other ranks have another one.
+    return value if isinstance(value, Thing) else None
 
 
 def with_entry(before: Unknown, index: Value, value: Value) -> Unknown:
@@ -59,6 +77,14 @@ def of_entries(entries: Entries, like: Unknown) -> Unknown:
     return replace(whole, entries=entries[:_MOST], length=like.length, steps=steps)
 
 
+def merged_entries(before: Unknown, more: Value) -> Unknown | None:
+    """``stats | more``, or ``stats`` after ``update(more)``; None where not both are known."""
+    if before.entries is None or not isinstance(more, Unknown) or more.entries is None:
+        return None
+    after = {**dict(before.entries), **dict(more.entries)}
+    return of_entries(tuple(after.items()), before)
+
+
 def pairs_of(dictionary: Unknown) -> Unknown:
     """What ``stats.items()`` gives a loop."""
     if dictionary.entries is None:
@@ -70,10 +96,25 @@ def pairs_of(dictionary: Unknown) -> Unknown:
     return replace(combined(dictionary), each=pair, length=length, steps=dictionary.steps)
 
 
-def counted_view(dictionary: Unknown, word: str) -> Unknown | None:
+def counted_view(dictionary: Unknown, word: str) -> Unknown | Many | None:
     """``stats.keys()`` and its like, of a dictionary of which this rank knows how many entries it has; else None."""
     if dictionary.entries is None or dictionary.steps is None:
         return None
+    written = dictionary.sameness.varies or dictionary.origin is None
+    counted = 0 < len(dictionary.entries) == dictionary.steps
+    if word in ("items", "keys", "values") and written and counted:
+        each: list[Value] = []
+        for key, value in dictionary.entries:
+            # Who else was given the dictionary may have stored other constants.
+            held = entry_at(dictionary, Known(key)) or value
+            each.append(
+                Many((Known(key), held))
+                if word == "items"
+                else Known(key)
+                if word == "keys"
+                else held
+            )
+        return Many(tuple(each), dictionary.origin if dictionary.length.varies else None)
     pairs = pairs_of(dictionary)
     if word == "items":
         return pairs

@@ -23,6 +23,7 @@ from ranksafe.semantics.rank_flow.values import (
     Unknown,
     Value,
     combined,
+    origin_of,
     part_of,
 )
 
@@ -58,11 +59,13 @@ class Expressions:
             ast.List: containers.display,
             ast.Set: containers.display,
             ast.Dict: containers.dictionary,
+            ast.DictComp: containers.dictionary_comprehension,
             ast.ListComp: containers.comprehension,
             ast.GeneratorExp: containers.comprehension,
             ast.SetComp: containers.comprehension,
             ast.NamedExpr: self._named,
             ast.Lambda: self._lambda,
+            ast.JoinedStr: self._text,
             ast.Starred: lambda node: self.value(node.value),
             ast.Await: lambda node: self.value(node.value),
             ast.Yield: self._yield,
@@ -139,7 +142,7 @@ class Expressions:
                 self._run.missing(found, node)
                 return NOTHING_KNOWN
             if found is None:
-                found = self._interpreter.followed.property_value(base, node)
+                found = self._interpreter.objects.property_value(base, node.attr, node)
             if found is None:
                 found = self._interpreter.library_objects.attribute(base, node)
             if found is not None:
@@ -171,6 +174,21 @@ class Expressions:
 
     def _lambda(self, node: ast.Lambda) -> Value:
         return Thing("function", node=node, module=self._run.module, detail=self._run.frame)
+
+    def _text(self, node: ast.JoinedStr) -> Value:
+        """``f"part{rank}"``"""
+        parts: list[Value] = []
+        plain = True
+        for item in node.values:
+            if isinstance(item, ast.FormattedValue):
+                parts.append(self.value(item.value))
+                plain = plain and item.format_spec is None and item.conversion == -1
+            else:
+                parts.append(self.value(item))
+        known = [part.constant for part in parts if isinstance(part, Known)]
+        if plain and len(known) == len(parts) and all(isinstance(k, (str, int)) for k in known):
+            return Known("".join(map(str, known)), origin_of(*parts))
+        return combined(*parts)
 
     def _yield(self, node: ast.Yield) -> Value:
         value = Known(None) if node.value is None else self.value(node.value)

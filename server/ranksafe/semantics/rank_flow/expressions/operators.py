@@ -8,10 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ranksafe.semantics.rank_flow.class_attributes import Member
 from ranksafe.semantics.rank_flow.expressions.containers import LONGEST
+from ranksafe.semantics.rank_flow.expressions.entries import merged_entries
 from ranksafe.semantics.rank_flow.expressions.slices import pads
 from ranksafe.semantics.rank_flow.library_calls.element_types import FLOATING
 from ranksafe.semantics.rank_flow.library_calls.files import negated
+from ranksafe.semantics.rank_flow.library_calls.pure_functions import constant_of
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
@@ -30,6 +33,7 @@ from ranksafe.semantics.rank_flow.values import (
 if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
 
+_HIGHEST_BIT = 64
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -40,7 +44,11 @@ _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.BitAnd: operator.and_,
     ast.BitOr: operator.or_,
     ast.BitXor: operator.xor,
+    ast.LShift: lambda left, right: left << right if right < _HIGHEST_BIT else NotImplemented,
+    ast.RShift: operator.rshift,
+    ast.Pow: lambda left, right: left**right if abs(right) < _HIGHEST_BIT else NotImplemented,
 }
+_SET_BY_TORCHRUN = frozenset({"RANK", "LOCAL_RANK", "WORLD_SIZE"})
 _SHORTER = (Share.ROUNDED, Share.UNEVEN)
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
@@ -49,8 +57,8 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
-    ast.Is: operator.is_,
-    ast.IsNot: operator.is_not,
+    ast.Is: lambda left, right: _is_one(left, right),
+    ast.IsNot: lambda left, right: not _is_one(left, right),
     ast.In: lambda left, right: left in right,
     ast.NotIn: lambda left, right: left not in right,
 }
@@ -82,6 +90,15 @@ class Operators:
             ):
                 if 0 <= times.constant * len(items.items) <= LONGEST:
                     return Many(items.items * times.constant)
+        if isinstance(node.op, ast.BitOr) and isinstance(left, Unknown):
+            merged = merged_entries(left, right)
+            if merged is not None:
+                return merged
+        if isinstance(node.op, ast.Mod) and isinstance(left, Known) and isinstance(right, Many):
+            # ``"part %d of %d" % (rank, size)``
+            whole = constant_of(right)
+            if whole is not None and isinstance(left.constant, str):
+                return _computed(operator.mod, left, whole)
         if isinstance(node.op, ast.Add) and isinstance(left, Many) and isinstance(right, Many):
             return Many(left.items + right.items)
         return self._shared_out(node, left, right)
@@ -126,8 +143,13 @@ class Operators:
             self._interpreter.expressions.value(node.left),
             *(self._interpreter.expressions.value(item) for item in node.comparators),
         ]
+        if len(values) > 2:
+            return self._chained(node, values)
         if len(values) == 2:
             left, right = values
+            own = self._own_comparison(node, left, right)
+            if own is not None:
+                return own
             test = _COMPARE.get(node.ops[0].__class__)
             if isinstance(left, Known):
                 plain = _plain(right)
@@ -137,6 +159,13 @@ class Operators:
             if isinstance(node.ops[0], (ast.Is, ast.IsNot)) and isinstance(right, Known):
                 if right.constant is None and isinstance(left, (Thing, Many)):
                     return Known(isinstance(node.ops[0], ast.IsNot))
+            if isinstance(node.ops[0], (ast.Is, ast.IsNot)) and isinstance(left, Unknown):
+                if left.there is not None and isinstance(right, Known) and right.constant is None:
+                    return Known(isinstance(node.ops[0], ast.IsNot), left.there)
+                if left.none_apart and isinstance(right, Known) and right.constant is None:
+                    return Unknown(Sameness.DATA, left.origin, decides=True)
+                if isinstance(right, Known) and isinstance(right.constant, Member):
+                    return replace(combined(left, right), decides=True)
             if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
                 # What is there is decided by the code, not by the data.
                 return replace(NOTHING_KNOWN, file=_either(left))
@@ -149,6 +178,48 @@ class Operators:
                 return Unknown(left.sameness, left.origin, decides=True)
         return replace(combined(*values), decides=True)
 
+    def _chained(self, node: ast.Compare, values: list[Value]) -> Value:
+        """``0 <= rank < 2``: true where all parts are."""
+        parts: list[Value] = []
+        for index, test in enumerate(node.ops):
+            left, right = _plain(values[index]), _plain(values[index + 1])
+            if left is None or right is None:
+                return replace(combined(*values), decides=True)
+            self._note_comparison(left, right)
+            parts.append(_computed(_COMPARE.get(test.__class__), left, right))
+        if not all(isinstance(part, Known) for part in parts):
+            return replace(combined(*values), decides=True)
+        holds = all(part.constant for part in parts if isinstance(part, Known))
+        return Known(holds, origin_of(*parts))
+
+    def _own_comparison(self, node: ast.Compare, left: Value, right: Value) -> Value | None:
+        """What the project's own ``__contains__`` and ``__eq__`` say, and dictionaries of known keys; else None."""
+        test = node.ops[0]
+        objects = self._interpreter.objects
+        if isinstance(test, (ast.In, ast.NotIn)) and isinstance(left, Known):
+            asked = self._run.module.qualified_name(node.comparators[0])
+            if asked == "os.environ" and left.constant in _SET_BY_TORCHRUN:
+                return Known(isinstance(test, ast.In))
+        if isinstance(test, (ast.In, ast.NotIn)):
+            found = objects.special(right, "__contains__", node, left)
+            if found is None and isinstance(right, Unknown) and isinstance(left, Known):
+                if (
+                    right.entries is not None
+                    and right.steps is not None
+                    and left.origin is not None
+                ):
+                    inside = left.constant in dict(right.entries)
+                    return Known(inside is isinstance(test, ast.In), left.origin)
+            denied = isinstance(test, ast.NotIn)
+        elif isinstance(test, (ast.Eq, ast.NotEq)):
+            found = objects.special(left, "__eq__", node, right)
+            denied = isinstance(test, ast.NotEq)
+        else:
+            return None
+        if isinstance(found, Known):
+            return Known(bool(found.constant) is not denied, found.origin)
+        return found
+
     def _note_comparison(self, left: Known, right: Known) -> None:
         if left.origin is None and right.origin is None:
             return
@@ -158,6 +229,11 @@ class Operators:
                 for item in named:
                     if isinstance(item, int) and item < 16:
                         self._run.largest_rank = max(self._run.largest_rank, item)
+
+
+def _is_one(left: Any, right: Any) -> bool:
+    """``is``: members of enumerations are made once."""
+    return left is right or (isinstance(left, Member) and left == right)
 
 
 def computed(operation: ast.operator, left: Known, right: Known) -> Value:
@@ -174,6 +250,8 @@ def _computed(operation: Callable[[Any, Any], Any] | None, left: Known, right: K
     try:
         result = operation(a, b)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return combined(left, right)
+    if result is NotImplemented or isinstance(result, complex):
         return combined(left, right)
     if isinstance(result, int) and abs(result) > 10**12:
         return combined(left, right)

@@ -48,6 +48,9 @@ class Subscripts:
         if isinstance(node.slice, ast.Slice):
             return self._slice(base, node.slice)
         index = self._interpreter.expressions.value(node.slice)
+        own = self._interpreter.objects.special(base, "__getitem__", node, index)
+        if own is not None:
+            return own
         if isinstance(index, Thing) and index.kind == "slice":
             return sliced(base, list(index.detail), run.world.size)
         if isinstance(base, Many) and isinstance(index, Known) and isinstance(index.constant, int):

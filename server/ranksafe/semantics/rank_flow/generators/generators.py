@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.arguments import Given
 from ranksafe.semantics.rank_flow.generators.steps import counted, without_yields, yields_in
 from ranksafe.semantics.rank_flow.joined_values import joined
 from ranksafe.semantics.rank_flow.run import MAXIMUM_DEPTH, Frame
@@ -47,16 +48,16 @@ class Generators:
             return False
         found = self._known.get(id(function))
         if found is None:
-            found = self._known[id(function)] = _yields(function) and not _is_context(function)
+            found = self._known[id(function)] = _yields(function) and not is_context(function)
         return found
 
     def called(
-        self, node: ast.Call, function: Thing, receiver: Thing | None, values: list[Value] | None
+        self, node: ast.AST, function: Thing, receiver: Thing | None, given: Given | None
     ) -> Value:
         """What a call of a generator gives; its collectives are written to the trace, as if they came before the
         loop."""
         run = self._run
-        frame = self._interpreter.frame_for(function, receiver, node, values)
+        frame = self._interpreter.frame_for(function, receiver, node, given)
         if self._interpreter.functions.performs(function):
             outer, run.items = run.items, []
             found, items = self._values(frame, function)
@@ -122,7 +123,7 @@ class Generators:
         """What a method without arguments returns; nothing that it does is kept."""
         if len(self._run.frame.calls) >= MAXIMUM_DEPTH or method.node in self._interpreter.running:
             return NOTHING_KNOWN
-        frame = self._interpreter.frame_for(method, value, node, [])
+        frame = self._interpreter.frame_for(method, value, node, Given())
         frame.quiet = True
         return self._without_effects(frame, method)
 
@@ -190,8 +191,9 @@ def _either(one: Value, other: Value) -> Value:
     return joined(one, other, SAME)
 
 
-def _is_context(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return any(
+def is_context(function: ast.AST | None) -> bool:
+    """Whether a function makes a context of a generator."""
+    return isinstance(function, FUNCTIONS) and any(
         getattr(part, "id", getattr(part, "attr", "")) in _NOT_ITERATED
         for decorator in function.decorator_list
         for part in ast.walk(decorator)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.operations import Parameter, operation_named
 from ranksafe.semantics.rank_flow.traces import Event
-from ranksafe.semantics.rank_flow.values import Known, Many, Thing, Value, truth_of
+from ranksafe.semantics.rank_flow.values import Known, Many, Thing, Unknown, Value, truth_of
 
 if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
 
 # torch/distributed/distributed_c10d.py:P2POp.__new__ (torch 2.13.0)
 _OPERATION = Parameter("op", 0)
+_TENSOR = Parameter("tensor", 1)
 _PEER = Parameter("peer", 2)
 _TAG = Parameter("tag", 4)
 _BEGUN = frozenset({"isend", "irecv"})
@@ -36,6 +37,10 @@ def single(interpreter: Interpreter, node: ast.Call, name: str) -> Thing | None:
         return made
     event = Event(operation, run.place(node))
     event.peer = event.root = interpreter.expressions.value(peer)
+    given = _TENSOR.of(node)
+    tensor = None if given is None else interpreter.expressions.value(given)
+    if isinstance(tensor, Unknown):
+        event.shape, event.dtype = tensor.shape, tensor.dtype
     tag = _TAG.of(node)
     if tag is not None:
         event.tag = interpreter.expressions.value(tag)

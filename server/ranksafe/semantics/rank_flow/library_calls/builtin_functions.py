@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.expressions.containers import dictionary_of
 from ranksafe.semantics.rank_flow.expressions.entries import EMPTY_DICTIONARY
+from ranksafe.semantics.rank_flow.library_calls.pure_functions import of_pure
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
@@ -57,10 +59,13 @@ def of_builtin(
     if name in _USES_VALUE:
         for value, expression in zip(arguments, node.args, strict=False):
             run.none_used(value, expression)
+    pure = of_pure(name, arguments, bool(node.keywords))
+    if pure is not None:
+        return pure
     if name == "builtins.len" and arguments:
         return _length(arguments[0])
-    if name in _DICTIONARIES and not arguments:
-        return EMPTY_DICTIONARY
+    if name in _DICTIONARIES:
+        return _dictionary(node, arguments)
     if name in ("builtins.int", "builtins.str", "builtins.bool", "builtins.float") and arguments:
         return _converted(last, arguments[0])
     if last in ("ModuleList", "Sequential") and len(arguments) == 1:
@@ -75,6 +80,11 @@ def of_builtin(
     if name in ("builtins.max", "builtins.min", "builtins.abs", "builtins.divmod"):
         found = combined(*arguments)
         return cut_off(found) if last == "min" and len(arguments) > 1 else found
+    if last == "setattr" and len(arguments) == 3 and isinstance(arguments[0], Thing):
+        named = arguments[1].constant if isinstance(arguments[1], Known) else None
+        if isinstance(named, str):
+            run.set_attribute(arguments[0], named, arguments[2])
+        return Known(None)
     if name in (
         "builtins.print",
         "builtins.isinstance",
@@ -82,6 +92,9 @@ def of_builtin(
         "builtins.getattr",
     ):
         if last == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
+            held = _attribute(interpreter, node, arguments)
+            if held is not None:
+                return held
             by_word = interpreter.expressions.by_word(str(node.args[1].value), node)
             return by_word if by_word is not None else NOTHING_KNOWN
         if last == "hasattr" and len(node.args) > 1 and isinstance(arguments[0], Thing):
@@ -91,6 +104,41 @@ def of_builtin(
                 interpreter.run.set_attribute(arguments[0], str(asked), NOTHING_KNOWN)
         return NOTHING_KNOWN
     return None
+
+
+def _attribute(interpreter: Interpreter, node: ast.Call, arguments: list[Value]) -> Value | None:
+    """``getattr(state, "stop")`` of an object whose attribute is known; else None."""
+    base, name = arguments[0], str(getattr(node.args[1], "value", ""))
+    if not isinstance(base, Thing):
+        return None
+    held = interpreter.run.attribute(base, name)
+    if held is None:
+        return interpreter.objects.property_value(base, name, node)
+    return None if isinstance(held, Missing) else held
+
+
+def _dictionary(node: ast.Call, arguments: list[Value]) -> Value | None:
+    """``dict(stop=flag)``, ``dict(known, stop=flag)``, ``dict([("stop", flag)])``; None for others."""
+    if not arguments:
+        return EMPTY_DICTIONARY
+    entries: list[tuple[Value | None, Value]] = []
+    for value in arguments[: len(node.args)]:
+        pairs = value.items if isinstance(value, Many) else None
+        if isinstance(value, Unknown) and value.entries is not None:
+            entries += [(Known(key), item) for key, item in value.entries]
+        elif pairs and all(isinstance(pair, Many) and len(pair.items) == 2 for pair in pairs):
+            entries += [(pair.items[0], pair.items[1]) for pair in pairs if isinstance(pair, Many)]
+        else:
+            return None
+    named = arguments[len(node.args) :]
+    for keyword, value in zip(node.keywords, named, strict=True):
+        if keyword.arg is None:
+            if not isinstance(value, Unknown) or value.entries is None:
+                return None
+            entries += [(Known(key), item) for key, item in value.entries]
+        else:
+            entries.append((Known(keyword.arg), value))
+    return dictionary_of([key for key, _ in entries], [value for _, value in entries])
 
 
 def _length(value: Value) -> Value:

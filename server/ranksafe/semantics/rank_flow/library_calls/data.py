@@ -23,6 +23,9 @@ from ranksafe.semantics.rank_flow.values import (
 if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.run import Run
 
+_SETS_UP_LOADERS = frozenset(
+    {"lightning.fabric.Fabric.setup_dataloaders", "lightning.fabric.Fabric._setup_dataloader"}
+)
 _SPLITS = frozenset({"numpy.array_split", "torch.tensor_split", "torch.chunk"})
 
 
@@ -50,12 +53,48 @@ def of_data(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Valu
             shape=Sameness.RANK if shorter and _along_rows(node, arguments) else Sameness.UNKNOWN,
         )
         return Unknown(share=Share.UNEVEN, each=part)
+    if name in _SETS_UP_LOADERS:
+        return _set_up(run, node)
+    if name.startswith("transformers.Trainer.get_") and name.endswith("_dataloader"):
+        return Thing("loader", node=node, module=run.module, detail="sharded")
+    if last == "split_between_processes" and name.startswith("accelerate.") and arguments:
+        return _split(run, node, arguments)
     if name == "math.ceil" and arguments:
         found = combined(*arguments)
         return found if found.share is Share.UNEVEN else replace(found, share=Share.ROUNDED)
     if last == "DataLoader" or name == "torch.utils.data.DataLoader":
         return _loader(run, node, arguments)
     return None
+
+
+def _set_up(run: Run, node: ast.Call) -> Value | None:
+    """The loaders that a Fabric is given, with distributed samplers (lightning 2.6.6, fabric/fabric.py)."""
+    if any(
+        item.arg == "use_distributed_sampler" and not getattr(item.value, "value", True)
+        for item in node.keywords
+    ):
+        return None
+    if any(isinstance(item, ast.Starred) for item in node.args):
+        return None
+    made = tuple(Thing("loader", node=node, module=run.module, detail="sharded") for _ in node.args)
+    return made[0] if len(made) == 1 else Many(made)
+
+
+def _split(run: Run, node: ast.Call, arguments: list[Value]) -> Value | None:
+    """The share of ``split_between_processes``: the first ranks get an item more where the length does not divide.
+
+    With ``apply_padding=True`` all shares are as long (accelerate 1.15.0, state.py).
+    """
+    padded = [item.value for item in node.keywords if item.arg == "apply_padding"]
+    if len(node.args) > 1 or any(
+        not isinstance(item, ast.Constant) or bool(item.value) for item in padded
+    ):
+        return None
+    whole = length_of(arguments[0])
+    if not isinstance(whole, Sameness) and whole % run.world.size == 0:
+        return None
+    origin = run.origin(node, Sameness.RANK)
+    return Unknown(Sameness.DATA, origin, length=Sameness.RANK, share=Share.UNEVEN)
 
 
 def _along_rows(node: ast.Call, arguments: list[Value]) -> bool:

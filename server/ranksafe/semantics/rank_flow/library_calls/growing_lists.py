@@ -87,6 +87,14 @@ class GrowingLists:
         )
         return True
 
+    def is_here(self, target: ast.expr) -> bool:
+        """Whether what a target holds was made in the same loops and branches in which the code runs now."""
+        made_in = self._made_in(target)
+        around = [] if made_in is None else self._run.around
+        if any(id(item.node) not in (made_in or ()) for item in around):
+            return False
+        return made_in is not None or not (self._run.frame.loops or self._run.inside.uncertain)
+
     def _made_in(self, target: ast.expr) -> frozenset[int] | None:
         """The loops and branches in which the list was made; None when it was not seen."""
         key = self._key(target)

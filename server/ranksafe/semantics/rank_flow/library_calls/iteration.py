@@ -40,9 +40,17 @@ _ITERATES = _PASSED_THROUGH | frozenset(
     {
         "builtins.enumerate", "builtins.zip", "builtins.map", "itertools.islice", "itertools.chain",
         "itertools.cycle", "itertools.batched", "more_itertools.chunked", "builtins.sum", "builtins.max",
-        "builtins.min", "torch.utils.data.Subset",
+        "builtins.min", "torch.utils.data.Subset", "itertools.chain.from_iterable", "itertools.zip_longest",
+        "itertools.product", "builtins.filter", "builtins.set", "collections.deque", "builtins.any", "builtins.all",
     }
 )  # fmt: skip
+
+
+_CHAINS = frozenset({"itertools.chain", "itertools.chain.from_iterable"})
+_SETS = frozenset({"builtins.set", "builtins.frozenset"})
+_LONGEST = 64
+_COUNT = Unknown(Sameness.SAME, dtype="count", each=Unknown(Sameness.SAME))
+"""What ``itertools.count()`` gives."""
 
 
 def iterates(name: str) -> bool:
@@ -65,6 +73,23 @@ def of_iteration(run: Run, name: str, arguments: list[Value]) -> Value | None:
         return Thing("slice", detail=tuple(_bounds(arguments)))
     if name == "itertools.islice" and len(arguments) > 1:
         return _islice(arguments, run.world.size)
+    if name in _CHAINS and arguments:
+        if last == "from_iterable":
+            return _chained(list(arguments[0].items)) if isinstance(arguments[0], Many) else None
+        return _chained(arguments)
+    if name in ("itertools.product", "itertools.zip_longest") and arguments:
+        return _crossed(arguments)
+    if name == "itertools.repeat" and arguments:
+        return _repeated(arguments)
+    if name == "itertools.count":
+        return _COUNT
+    if name == "builtins.filter" and len(arguments) == 2:
+        return _filtered(arguments)
+    if name in _SETS and arguments and evenness(arguments[0]).varies:
+        return arguments[0]
+    if name == "collections.deque":
+        filled = bool(arguments) and not isinstance(arguments[0], Known)
+        return arguments[0] if filled else Many(())
     if name == "itertools.cycle" and arguments:
         return Unknown(each=element(arguments[0]))
     if name in ("builtins.map", "itertools.batched", "more_itertools.chunked") and arguments:
@@ -74,6 +99,60 @@ def of_iteration(run: Run, name: str, arguments: list[Value]) -> Value | None:
         exact = length_of(source) if last == "map" else Sameness.UNKNOWN
         return iteration(each, exact, evenness(source), origin_of(source))
     return None
+
+
+def _chained(values: list[Value]) -> Value:
+    """One after the other: as uneven as the most uneven part."""
+    if values and all(isinstance(value, Many) for value in values):
+        items = [item for value in values if isinstance(value, Many) for item in value.items]
+        if len(items) <= _LONGEST:
+            origin = next((v.origin for v in values if isinstance(v, Many) and v.origin), None)
+            return Many(tuple(items), origin, max(evenness(value) for value in values))
+    steps = [
+        element(value) for value in values if not (isinstance(value, Many) and not value.items)
+    ]
+    found = steps[0] if steps else NOTHING_KNOWN
+    for step in steps[1:]:
+        found = joined(found, step, SAME)
+    return iteration(found, Sameness.UNKNOWN, _worst(values), _origin_of_worst(values))
+
+
+def _filtered(values: list[Value]) -> Value:
+    """``filter(test, values)``: as long as the values, at most."""
+    source = values[1]
+    found = element(source)
+    keeps_rank = evenness(source).varies
+    even = evenness(source) if keeps_rank else Sameness.UNKNOWN
+    if found.sameness is Sameness.DATA:
+        even = max(even, Sameness.DATA)
+    return iteration(found, Sameness.UNKNOWN, even, origin_of(source))
+
+
+def _crossed(values: list[Value]) -> Value:
+    """``itertools.product``, and ``zip_longest``, which ends with the longest."""
+    row = Many(tuple(element(value) for value in values))
+    return iteration(row, Sameness.UNKNOWN, _worst(values), _origin_of_worst(values))
+
+
+def _repeated(arguments: list[Value]) -> Value:
+    if len(arguments) < 2:
+        return Unknown(each=arguments[0])
+    times = arguments[1]
+    if isinstance(times, Known) and isinstance(times.constant, int):
+        origin = times.origin
+        if times.constant <= _LONGEST:
+            return Many((arguments[0],) * times.constant, origin)
+    varies = times.sameness if times.sameness is Sameness.DATA else Sameness.UNKNOWN
+    return iteration(arguments[0], Sameness.UNKNOWN, varies, origin_of(times))
+
+
+def _worst(values: list[Value]) -> Sameness:
+    worst = max((evenness(value) for value in values), default=Sameness.UNKNOWN)
+    return worst if worst.varies else Sameness.UNKNOWN
+
+
+def _origin_of_worst(values: list[Value]) -> Origin | None:
+    return origin_of(*(value for value in values if evenness(value).varies))
 
 
 def _islice(arguments: list[Value], world_size: int) -> Value:
@@ -136,13 +215,20 @@ def _enumerated(value: Value) -> Value:
 def _zipped(values: list[Value]) -> Value:
     if values and all(isinstance(value, Many) for value in values):
         rows = zip(*(value.items for value in values if isinstance(value, Many)), strict=False)
-        return Many(tuple(Many(tuple(row)) for row in rows), origin_of(*values))
+        origins = [value.origin for value in values if isinstance(value, Many) and value.origin]
+        return Many(tuple(Many(tuple(row)) for row in rows), next(iter(origins), None))
     pair = Many(tuple(element(value) for value in values))
     # The shortest one decides.
     length = Sameness.UNKNOWN
-    if values and all(evenness(value).varies for value in values):
-        length = max(evenness(value) for value in values)
+    ending = [value for value in values if not _is_endless(value)]
+    if ending and all(evenness(value).varies for value in ending):
+        length = max(evenness(value) for value in ending)
     return iteration(pair, Sameness.UNKNOWN, length, origin_of(*values))
+
+
+def _is_endless(value: Value) -> bool:
+    """Whether a loop over it never ends by itself: ``itertools.count()``."""
+    return value == _COUNT
 
 
 def _range(arguments: list[Value], world_size: int) -> Value:

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.arguments import Given
 from ranksafe.semantics.rank_flow.generators.exhaustion import Taken
 from ranksafe.semantics.rank_flow.library_calls import batched_sends, device_meshes
 from ranksafe.semantics.rank_flow.library_calls.builtin_functions import of_builtin
@@ -14,12 +15,18 @@ from ranksafe.semantics.rank_flow.library_calls.element_types import after_metho
 from ranksafe.semantics.rank_flow.library_calls.files import asked
 from ranksafe.semantics.rank_flow.library_calls.iteration import iterates, of_iteration
 from ranksafe.semantics.rank_flow.library_calls.methods import LOSSES, TESTS, Methods
+from ranksafe.semantics.rank_flow.library_calls.padded_batches import (
+    padded_sequence,
+    padded_to_longest,
+)
 from ranksafe.semantics.rank_flow.library_calls.random_numbers import drawn_from, made_generator
 from ranksafe.semantics.rank_flow.library_calls.tensors import of_tensors
+from ranksafe.semantics.rank_flow.sharded_lists import sharded_list
 from ranksafe.semantics.rank_flow.traces import Event, Opaque
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
+    Many,
     Sameness,
     Thing,
     Unknown,
@@ -42,6 +49,8 @@ _STATES = frozenset(
     }
 )
 _OF_NUMBERS = frozenset({"isnan", "isinf", "isfinite"})
+_OF_LAYERS = "torch.nn.functional."
+_MAPPED = 8
 _VALUE_FUNCTIONS = ("torch.", "math.", "numpy.", "builtins.", "statistics.", "sklearn.metrics.")
 
 
@@ -74,6 +83,9 @@ class LibraryCalls:
             return answer
         if any(self._may_be_called_back(value) for value in arguments):
             run.items.append(Opaque(run.place(node)))
+        padded = padded_to_longest(node, arguments)
+        if padded is not None:
+            return padded
         if receiver is not None:
             result = self._methods.value(node, word, receiver, arguments)
             return after_method(result, node, word, receiver)
@@ -92,7 +104,11 @@ class LibraryCalls:
                     # The numbers in a rank's part of something are its data.
                     found = replace(found, sameness=Sameness.DATA)
                 return replace(found, decides=True)
-            return combined(*arguments)
+            found = combined(*arguments)
+            if name.startswith(_OF_LAYERS) and found.sameness is Sameness.RANK:
+                # What a loss or a layer makes of a rank's part of the data says nothing of the rank itself.
+                found = replace(found, sameness=Sameness.DATA)
+            return found
         found = combined(*arguments)
         return replace(NOTHING_KNOWN, made_by=found.made_by)
 
@@ -110,6 +126,15 @@ class LibraryCalls:
                 "accelerator", type="accelerate.Accelerator", node=node, module=run.module,
                 detail=detail,
             )  # fmt: skip
+        if name == "builtins.map" and len(arguments) == 2:
+            applied = self._mapped(node, arguments)
+            if applied is not None:
+                return applied
+        if name == "functools.partial":
+            return self._interpreter.callables.partial(node)
+        record = self._interpreter.objects.by_library(node, name, arguments)
+        if record is not None:
+            return record
         if name == "builtins.len" and len(arguments) == 1:
             length = self._interpreter.generators.length(arguments[0], node)
             if length is not None:
@@ -125,16 +150,40 @@ class LibraryCalls:
         )
         if of_torch is not None:
             return of_torch
-        made = made_generator(run, node, name, arguments)
+        made = made_generator(run, node, name, arguments) or sharded_list(run, node, name)
+        made = made or padded_sequence(name, arguments)
         if made is None:
             made = of_data(run, node, name, arguments)
         if made is None:
-            made = of_iteration(run, name, arguments)
+            # ``zip(…, strict=True)``: what is named is not run over.
+            named = sum(item.arg is not None for item in node.keywords)
+            positional = (
+                arguments[: len(arguments) - named] if name == "builtins.zip" else arguments
+            )
+            made = of_iteration(run, name, positional)
         if made is None:
             made = of_builtin(self._interpreter, node, name, arguments)
         if made is None:
             made = of_tensors(run, node, name, arguments)
         return made
+
+    def _mapped(self, node: ast.Call, arguments: list[Value]) -> Value | None:
+        """``map(function, values)`` of a few values that are known; None for others."""
+        function, source = arguments
+        if not isinstance(source, Many) or len(source.items) > _MAPPED:
+            return None
+        made: list[Value] = []
+        for item in source.items:
+            found: Value | None = None
+            name = self._run.module.qualified_name(node.args[0])
+            if isinstance(function, Thing) and function.kind == "function":
+                found = self._interpreter.followed.entered(node, function, Given([item]))
+            elif name is not None:
+                found = of_builtin(self._interpreter, node, name, [item])
+            if found is None:
+                return None
+            made.append(found)
+        return replace(source, items=tuple(made))
 
     def _iterated(self, node: ast.Call, name: str, arguments: list[Value]) -> list[Value]:
         """The arguments, with what loops over them run over instead of the project's objects."""

@@ -6,12 +6,22 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ranksafe.semantics.rank_flow.expressions.entries import counted_view, entry_at, pairs_of
+from ranksafe.semantics.rank_flow.expressions.entries import (
+    counted_view,
+    entry_at,
+    pairs_of,
+)
 from ranksafe.semantics.rank_flow.expressions.groups import place_in
 from ranksafe.semantics.rank_flow.library_calls import device_meshes
+from ranksafe.semantics.rank_flow.library_calls.changed_collections import (
+    changed_list,
+    filled_dictionary,
+)
 from ranksafe.semantics.rank_flow.library_calls.growing_dictionaries import view
+from ranksafe.semantics.rank_flow.library_calls.pure_functions import of_known_method
 from ranksafe.semantics.rank_flow.library_calls.random_numbers import drawn_in_place
 from ranksafe.semantics.rank_flow.library_calls.selections import in_place, selected
+from ranksafe.semantics.rank_flow.passed_in import OPEN
 from ranksafe.semantics.rank_flow.sharding import is_sharded
 from ranksafe.semantics.rank_flow.traces import Event
 from ranksafe.semantics.rank_flow.values import (
@@ -126,6 +136,8 @@ class Methods:
     def value(self, node: ast.Call, word: str, receiver: Value, arguments: list[Value]) -> Value:
         """What the method returns; ``word`` is its name."""
         run = self._run
+        if isinstance(receiver, Thing) and receiver.kind == OPEN:
+            receiver = NOTHING_KNOWN
         if isinstance(receiver, Thing):
             if word == "unwrap_model" and arguments:
                 model = arguments[0]
@@ -176,12 +188,18 @@ class Methods:
                 return Known(None)
             if word == "copy":
                 return receiver
+            changed = changed_list(self._interpreter, node, word, receiver, arguments)
+            if changed is not None:
+                return changed
             if word == "index" and arguments and isinstance(arguments[0], Known):
                 for index, item in enumerate(receiver.items):
                     if isinstance(item, Known) and item.constant == arguments[0].constant:
                         return Known(index, arguments[0].origin)
             return combined(receiver, *arguments)
         if isinstance(receiver, Unknown):
+            filled = filled_dictionary(self._interpreter, node, word, receiver, arguments)
+            if filled is not None:
+                return filled
             if word in ("append", "extend", "add", "update") and isinstance(
                 node.func, ast.Attribute
             ):
@@ -226,6 +244,8 @@ class Methods:
                 return elementwise(receiver)
             if word in _KEEPS_FIRST and arguments and isinstance(receiver.shape, Sameness):
                 found = elementwise(receiver)
+                if word in _REDUCES and arguments[0] == Known(0):
+                    found = replace(found, shape=Sameness.UNKNOWN)
                 return replace(found, length=Sameness.UNKNOWN) if word in _REDUCES else found
             if word == "tolist" and receiver.length is Sameness.DATA:
                 return replace(combined(receiver), length=receiver.length)
@@ -243,7 +263,8 @@ class Methods:
                 return NOTHING_KNOWN
             return combined(receiver, *arguments)
         if isinstance(receiver, Known):
-            return _of_text(receiver, word, arguments)
+            found_text = of_known_method(receiver, word, arguments) if not node.keywords else None
+            return combined(receiver, *arguments) if found_text is None else found_text
         return NOTHING_KNOWN
 
 
@@ -258,9 +279,3 @@ def _size_of(arguments: list[Value]) -> tuple[int, ...] | None:
 
 def _is_zero(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value == 0
-
-
-def _of_text(receiver: Known, word: str, arguments: list[Value]) -> Value:
-    if isinstance(receiver.constant, str) and word in ("lower", "upper", "strip") and not arguments:
-        return Known(getattr(receiver.constant, word)(), receiver.origin)
-    return combined(receiver, *arguments)

@@ -31,6 +31,7 @@ _SEED = "__seed__"
 _FILLING = frozenset(
     {"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "geometric_", "log_normal_"}
 )
+_SEEDING = ("seed", "set_seed", "seed_everything", "seed_all", "fix_seed", "set_random_seed")
 _QUESTIONS = frozenset({"initial_seed", "get_state", "getstate", "bit_generator", "spawn_key"})
 
 
@@ -73,6 +74,26 @@ def given_generator(run: Run, node: ast.Call, arguments: list[Value]) -> Unknown
             return _numbers(value, run)
         return Unknown(value.sameness if value.sameness.varies else Sameness.UNKNOWN, value.origin)
     return None
+
+
+def drawn_by_process(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value:
+    """What ``random.random()`` and its like draw from the generator of the process, and what seeding it returns.
+
+    A file that seeds it gives all ranks one seed, unless it is seen to give each its own.
+    """
+    library, _, last = name.rpartition(".")
+    if last == "seed":
+        own = not arguments or any(item.sameness.varies for item in arguments)
+        run.seeds[library] = own or bool(arguments and arguments[0] == Known(None))
+        return SAME
+    if last in ("default_rng", "getstate", "get_state", "setstate", "set_state"):
+        return Unknown(Sameness.UNKNOWN)
+    own_seed = run.seeds.get(library)
+    if own_seed is None:
+        own_seed = not any(run.module.calls_written(word) for word in _SEEDING)
+    if not own_seed:
+        return Unknown(Sameness.UNKNOWN)
+    return Unknown(Sameness.DATA, run.origin(node, Sameness.DATA))
 
 
 def drawn_in_place(run: Run, node: ast.Call, word: str, arguments: list[Value]) -> Unknown | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from ranksafe.semantics.rank_flow.library_calls.padded_batches import tokens_of
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
     Sameness,
+    Thing,
     Unknown,
     Value,
     combined,
@@ -20,6 +22,8 @@ _FUNCTIONS = frozenset(
         "torch.unique_consecutive", "numpy.unique", "numpy.flatnonzero", "numpy.argwhere",
     }
 )  # fmt: skip
+_COUNTS = frozenset({"torch.bincount", "numpy.bincount"})
+"""Without ``minlength``, as long as the largest number among the data."""
 _WHERE = frozenset({"torch.where", "numpy.where"})
 _TUPLES = frozenset({"torch.where", "numpy.where", "numpy.nonzero"})
 _STRUCTURAL = frozenset(
@@ -35,6 +39,9 @@ def of_selection(node: ast.Call, name: str, arguments: list[Value]) -> Value | N
     """What a function returns that selects; None for other calls."""
     if name in _STRUCTURAL:
         return NOTHING_KNOWN
+    if name in _COUNTS:
+        counts = any(item.arg == "minlength" for item in node.keywords) or len(node.args) > 2
+        return None if counts else selected(node, combined(*arguments))
     if name in _FUNCTIONS or (name in _WHERE and len(arguments) == 1):
         return selected(node, combined(*arguments), by_axis=name in _TUPLES)
     return None
@@ -52,8 +59,14 @@ def selected(node: ast.Call, found: Unknown, *, by_axis: bool = False) -> Unknow
     return replace(found, each=rows) if by_axis or asked else rows
 
 
-def one_axis(base: Unknown, index: Value) -> Unknown | None:
+def one_axis(base: Unknown, index: Value) -> Unknown | Thing | None:
     """``torch.where(mask)[0]``; None for other subscripts."""
+    tokens = tokens_of(base, index)
+    if tokens is not None:
+        return tokens
+    if isinstance(base.each, Thing) and base.each.kind == "wrapped":
+        # One of several layers that are sharded alike.
+        return base.each
     if isinstance(base.each, Unknown) and base.each.length.varies and isinstance(index, Known):
         return base.each
     return None

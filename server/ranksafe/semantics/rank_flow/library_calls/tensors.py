@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.library_calls.element_types import named, of_literals
 from ranksafe.semantics.rank_flow.library_calls.growing_lists import joined_rows, stacked
-from ranksafe.semantics.rank_flow.library_calls.random_numbers import given_generator
+from ranksafe.semantics.rank_flow.library_calls.random_numbers import (
+    drawn_by_process,
+    given_generator,
+)
 from ranksafe.semantics.rank_flow.library_calls.selections import of_selection
 from ranksafe.semantics.rank_flow.values import (
     SAME,
@@ -18,6 +21,7 @@ from ranksafe.semantics.rank_flow.values import (
     Unknown,
     Value,
     combined,
+    elementwise,
     origin_of,
 )
 
@@ -33,6 +37,26 @@ _CLOCKS = frozenset(
         "time.process_time",
     }
 )
+_DEVICE_STATE = frozenset(
+    {
+        "torch.cuda.mem_get_info", "torch.cuda.memory_allocated", "torch.cuda.max_memory_allocated",
+        "torch.cuda.memory_reserved", "torch.cuda.max_memory_reserved", "torch.cuda.memory_stats",
+        "torch.cuda.utilization", "torch.cuda.temperature", "psutil.virtual_memory", "psutil.cpu_percent",
+        "psutil.Process",
+    }
+)  # fmt: skip
+"""What a process asks of its own device or machine."""
+_QUEUE_STATE = frozenset(
+    f"{queue}.{method}"
+    for queue in (
+        "queue.Queue",
+        "queue.SimpleQueue",
+        "queue.PriorityQueue",
+        "multiprocessing.Queue",
+    )
+    for method in ("qsize", "empty", "full")
+)
+"""Each process has queues of its own, which others fill at their own time."""
 _RANDOM = ("random.", "numpy.random.")
 _TORCH_RANDOM = frozenset(
     {
@@ -55,6 +79,15 @@ _STACKS = frozenset(
     }
 )  # fmt: skip
 
+_ELEMENTWISE = frozenset(
+    {
+        "relu", "gelu", "silu", "tanh", "sigmoid", "softmax", "log_softmax", "logsigmoid", "normalize", "dropout",
+        "layer_norm", "exp", "log", "abs", "neg", "sqrt", "rsqrt", "square", "clamp", "clone", "detach", "round",
+        "floor", "ceil", "sign", "nan_to_num", "leaky_relu", "elu", "softplus", "linear",
+    }
+)  # fmt: skip
+"""Their result has as many rows as their first argument; of ``linear`` the last dimension is another."""
+
 _JOINS = frozenset({"torch.cat", "torch.concat", "torch.vstack", "torch.hstack"})
 
 
@@ -68,7 +101,11 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
         # The process takes a seed of its own.
         run.seeded_by_rank = True
         return Unknown(Sameness.DATA, run.origin(node, Sameness.DATA))
-    if name in _CLOCKS or (name.startswith(_RANDOM) and last not in ("seed", "default_rng")):
+    if name.startswith(_RANDOM):
+        return drawn_by_process(run, node, name, arguments)
+    if name in _QUEUE_STATE:
+        return Unknown(Sameness.DATA, run.origin(node, Sameness.DATA), decides=True)
+    if name in _CLOCKS or name in _DEVICE_STATE:
         return Unknown(Sameness.DATA, run.origin(node, Sameness.DATA))
     if name in _TORCH_RANDOM:
         shaped = last in ("rand", "randn", "bernoulli_")
@@ -84,6 +121,9 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
         if run.seeded_by_rank:
             origin = run.origin(node, Sameness.DATA)
             return Unknown(Sameness.DATA, origin, shape=shape, dtype=dtype, length=_rows(given))
+        if shape is Sameness.DATA:
+            # Seeded alike or not: tensors of different sizes are different ones.
+            return Unknown(shape, origin_of(*given), shape=shape, dtype=dtype, length=_rows(given))
         return Unknown(Sameness.UNKNOWN, shape=shape, dtype=dtype)
     if name in ("torch.zeros", "torch.ones", "torch.empty", "torch.full"):
         return Unknown(
@@ -92,6 +132,8 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
             shape=_shape_from(arguments[: 1 if last == "full" else len(node.args)]),
             dtype="" if last == "full" else _dtype_of(node, "float32"),
         )
+    if name in _STACKS and node.args and arguments:
+        run.none_used(arguments[0], node.args[0])
     if name in _STACKS and (uneven := stacked(arguments)) is not None:
         return replace(combined(*arguments), shape=uneven, length=uneven)
     if name in _JOINS and (uneven := joined_rows(arguments)) is not None:
@@ -115,6 +157,10 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
         if isinstance(like, Unknown):
             shape = like.shape if isinstance(like.shape, tuple) else Sameness.UNKNOWN
             return replace(combined(*arguments), shape=shape, dtype=_dtype_of(node, like.dtype))
+    if last in _ELEMENTWISE and arguments and name.startswith("torch."):
+        first = arguments[0]
+        if isinstance(first, Unknown) and isinstance(first.shape, Sameness) and first.shape.varies:
+            return elementwise(first)
     return of_selection(node, name, arguments)
 
 

@@ -12,6 +12,8 @@ from ranksafe.semantics.rank_flow.expressions.operators import computed
 from ranksafe.semantics.rank_flow.expressions.slices import pads
 from ranksafe.semantics.rank_flow.library_calls.growing_dictionaries import with_key
 from ranksafe.semantics.rank_flow.library_calls.iteration import element
+from ranksafe.semantics.rank_flow.passed_in import opened
+from ranksafe.semantics.rank_flow.trainer_control import asked_for
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     Known,
@@ -26,6 +28,7 @@ from ranksafe.semantics.rank_flow.values import (
 
 if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
+    from ranksafe.semantics.rank_flow.run import Frame
 
 
 class Assignments:
@@ -91,17 +94,26 @@ class Assignments:
         """Give a target a value."""
         run = self._run
         if isinstance(target, ast.Name):
+            outer = self._declared_outside(target.id)
+            if outer is not None:
+                unsure = run.inside.uncertain or run.frame.loops
+                outer.variables[target.id] = combined(value, NOTHING_KNOWN) if unsure else value
+                return
             run.frame.variables[target.id] = value
             run.made_here(None, target.id)
-            if target.id in self._interpreter.functions.declared_global(run.frame.function):
+            if target.id in self._interpreter.functions.declared(run.frame.function, ast.Global):
                 unsure = run.inside.uncertain or run.frame.loops
                 run.globals[id(run.module), target.id] = NOTHING_KNOWN if unsure else value
         elif isinstance(target, ast.Attribute):
             base = self._interpreter.expressions.value(target.value)
+            base = opened(self._interpreter, target.value, base) or base
             if isinstance(base, Thing):
                 run.set_attribute(base, target.attr, value)
                 run.made_here(base, target.attr)
+                asked_for(self._interpreter, base, target, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
+            if isinstance(value, Thing) and value.kind == "object":
+                value = self._interpreter.objects.unpacked(value, len(target.elts))
             value = _unpacked(value, target.elts)
             for index, part in enumerate(target.elts):
                 if isinstance(part, ast.Starred):
@@ -123,6 +135,18 @@ class Assignments:
                     target.value,
                     _with_item(before, self._interpreter.expressions.value(target.slice), value),
                 )
+
+    def _declared_outside(self, name: str) -> Frame | None:
+        """The call around whose variable a nested function assigns: ``nonlocal name``."""
+        frame = self._run.frame
+        if frame.outer is None or name not in self._interpreter.functions.declared(
+            frame.function, ast.Nonlocal
+        ):
+            return None
+        outer: Frame | None = frame.outer
+        while outer is not None and name not in outer.variables:
+            outer = outer.outer
+        return outer
 
     def _grows(self, target: ast.Subscript, value: Value) -> bool:
         """``losses[key] = loss`` on the ranks whose data has such a loss; False for other items."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.facts import is_main_guard
 from ranksafe.semantics.rank_flow.run import Around
-from ranksafe.semantics.rank_flow.statements.one_sided import OneSided, rest_of_function
+from ranksafe.semantics.rank_flow.statements.matches import Matches
+from ranksafe.semantics.rank_flow.statements.one_sided import OneSided, in_arm, rest_of_function
 from ranksafe.semantics.rank_flow.statements.paths import joined_states, returns_in
 from ranksafe.semantics.rank_flow.statements.untaken import UntakenArm, assigned_in
 from ranksafe.semantics.rank_flow.traces import Branch, Decision, Passed, matters
@@ -18,7 +19,6 @@ from ranksafe.semantics.rank_flow.values import (
     Share,
     Unknown,
     Value,
-    combined,
     origin_of,
     truth_of,
 )
@@ -35,12 +35,17 @@ class Branches:
         self._interpreter = interpreter
         self._untaken = UntakenArm(interpreter)
         self._one_sided = OneSided(interpreter)
+        self.run_match = Matches(interpreter, self._undecided).run
 
     def run(self, node: ast.If) -> bool:
         """``if``: the arm that this rank takes, or both."""
         if is_main_guard(node.test):
             return self._interpreter.statements.block(node.body)
         test = self._interpreter.expressions.value(node.test)
+        own = self._interpreter.objects.special(test, "__bool__", node.test)
+        test = test if own is None else own
+        if isinstance(test, Unknown) and test.there is not None and not test.decides:
+            test = Known(True, test.there)
         truth = truth_of(test)
         if truth is not None:
             return self._decided(node, test, truth)
@@ -58,11 +63,14 @@ class Branches:
         if test.sameness.varies:
             run.items.append(Decision(run.place(node), truth, test))
             before = run.snapshot()
+            decided, run.frame.decided = run.frame.decided, origin_of(test)
             reached = self._interpreter.statements.block(taken)
+            if decided is not None or not _may_return(skipped):
+                run.frame.decided = decided
             if reached:
                 self._one_sided.mark_taken(before, test)
                 self._one_sided.mark_skipped(skipped, test)
-                self._untaken.miss(skipped, node)
+                self._untaken.miss(skipped, node, test)
                 self._mark_shares(taken, skipped)
             elif taken and isinstance(taken[-1], ast.Return):
                 self._one_sided.mark_skipped(rest_of_function(run.module, node), test)
@@ -123,13 +131,10 @@ class Branches:
             if isinstance(test.ops[0], (ast.Is, ast.IsNot)) and is_none is taken:
                 self._run.frame.variables[test.left.id] = Known(None)
 
-    def run_match(self, node: ast.Match) -> bool:
-        """``match``: each case may be taken or not."""
-        subject = self._interpreter.expressions.value(node.subject)
-        reached = True
-        for case in node.cases:
-            reached = self._undecided(node, combined(subject), [case.body, []]) and reached
-        return reached
+
+def _may_return(arm: list[ast.stmt]) -> bool:
+    """Whether the ranks that take an arm may return from it."""
+    return any(isinstance(item, ast.Return) for item in in_arm(arm))
 
 
 def _apart(test: Value) -> Sameness:

@@ -6,10 +6,22 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.rank_flow.statements.paths import exits_in, joined_states
-from ranksafe.semantics.rank_flow.traces import Call, Decision, Event, Exit, Item, events_in
-from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN
+from ranksafe.semantics.rank_flow.statements.raised_by_data import raised_by_data
+from ranksafe.semantics.rank_flow.traces import (
+    Branch,
+    Call,
+    Decision,
+    Event,
+    Exit,
+    Item,
+    events_in,
+    matters,
+)
+from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Unknown
+from ranksafe.semantics.units import callee_name
 
 if TYPE_CHECKING:
+    from ranksafe.semantics.module import Module
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
 
 _UNIFORM_EXCEPTIONS = frozenset(
@@ -19,6 +31,7 @@ _UNIFORM_EXCEPTIONS = frozenset(
     }
 )  # fmt: skip
 _NOT_THERE = frozenset({"AttributeError", "NameError", "UnboundLocalError"})
+_FILES = frozenset({"OSError", "IOError", "FileNotFoundError", "PermissionError", "EOFError"})
 _READING = frozenset(
     {"OSError", "IOError", "FileNotFoundError", "PermissionError", "Exception", "BaseException"}
     | {"JSONDecodeError", "ValueError", "KeyError", "RuntimeError"}
@@ -48,21 +61,47 @@ class Exceptions:
         body, run.items = run.items, outer
         outer.extend(body)
         end = run.snapshot()
+        raised = self._raised(node, body)
         for handler in node.handlers:
             run.restore(start)
             run.items = []
             run.inside.handler += 1
+            condition = run.frame.condition
+            run.frame.condition = condition or raised
             handled = self._interpreter.statements.block(handler.body)
+            run.frame.condition = condition
             run.inside.handler -= 1
             inside, run.items = run.items, outer
             if not self._uniform(handler):
+                noted = len(run.notes)
                 self._judge_handler(handler, inside, body, handled)
                 if handled:
-                    end = joined_states(end, run.snapshot(), NOTHING_KNOWN)
+                    end = joined_states(end, run.snapshot(), raised or NOTHING_KNOWN)
+                elif raised is not None and len(run.notes) == noted:
+                    self._leaves_alone(handler, inside, raised)
             elif not reached and handled:
                 reached = True
         run.restore(end)
         return self._interpreter.statements.block(node.finalbody) and reached
+
+    def _raised(self, node: ast.Try, body: list[Item]) -> Unknown | None:
+        """Whether the body raises, where each rank's data decides it and no collective in it does."""
+        names = [_exception_names(handler) for handler in node.handlers]
+        if any("StopIteration" in found for found in names) or next(events_in(body), None):
+            return None
+        if all(self._uniform(handler) for handler in node.handlers):
+            return None
+        return raised_by_data(self._interpreter, node.body)
+
+    def _leaves_alone(
+        self, handler: ast.ExceptHandler, inside: list[Item], raised: Unknown
+    ) -> None:
+        """A handler that skips the rest of a step, or leaves the loop or the function, on one rank."""
+        run = self._run
+        if matters(inside) and not _gives_up(inside):
+            run.items.append(Branch(run.place(handler), raised, inside, []))
+        if any(item.kind == "return" for item in exits_in(inside)):
+            run.frame.condition = run.frame.condition or raised
 
     def _judge_handler(
         self, handler: ast.ExceptHandler, inside: list[Any], body: list[Any], handled: bool
@@ -77,10 +116,13 @@ class Exceptions:
         goes_on = handled or any(
             isinstance(item, Exit) and item.kind == "continue" for item in exits_in(inside)
         )
+        if _hands_on(handler):
+            return
         if skipped and not _gives_up(inside) and _raises_by_rank(body):
             self._run.note("swallowed", handler, branch=handler, event=skipped[-1])
             return
-        frame = self._run.frame
+        run = self._run
+        frame = run.frame
         if (
             skipped
             and goes_on
@@ -91,9 +133,10 @@ class Exceptions:
                     and self._catches_step_failures(handler)
                 )
                 or (parts and self._catches_reading(handler))
+                or (frame.loops and _reads_before(skipped[0], handler, run.module))
             )
         ):
-            self._run.note("swallowed", handler, branch=handler, event=skipped[-1])
+            run.note("swallowed", handler, branch=handler, event=skipped[-1])
 
     def _uniform(self, handler: ast.ExceptHandler) -> bool:
         """Whether the handler is for what happens on all ranks alike: a version without a function, an interrupt."""
@@ -125,6 +168,21 @@ def _raises_by_rank(items: list[Item]) -> bool:
     return False
 
 
+def _reads_before(event: Event, handler: ast.ExceptHandler, module: Module) -> bool:
+    """Whether the body reads a file before its first collective, and the handler is for files that cannot be read."""
+    body = module.parent(handler)
+    if not isinstance(body, ast.Try) or _exception_names(handler).isdisjoint(_FILES):
+        return False
+    order = module.order_of
+    return any(
+        isinstance(item, ast.Call)
+        and callee_name(item) in ("open", "load", "read", "load_file", "read_text", "read_bytes")
+        and order(item) < order(event.place.node)
+        for statement in body.body
+        for item in ast.walk(statement)
+    )
+
+
 def _gives_up(items: list[Item]) -> bool:
     """Whether a handler raises, or ends the process."""
     return any(item.kind in ("raise", "exit") for item in exits_in(items))
@@ -149,6 +207,17 @@ def _catches_memory(handler: ast.ExceptHandler) -> bool:
         and "out of memory" in item.value.lower()
         for statement in handler.body
         for item in ast.walk(statement)
+    )
+
+
+def _hands_on(handler: ast.ExceptHandler) -> bool:
+    """Whether the exception itself is given to another process or thread, which decides what becomes of it."""
+    return any(
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("send", "put", "put_nowait", "set_exception")
+        and any(isinstance(item, ast.Name) and item.id == handler.name for item in call.args)
+        for call in ast.walk(handler)
     )
 
 

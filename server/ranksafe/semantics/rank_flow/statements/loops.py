@@ -13,7 +13,7 @@ from ranksafe.semantics.rank_flow.library_calls.iteration import element
 from ranksafe.semantics.rank_flow.operations import words
 from ranksafe.semantics.rank_flow.run import Around
 from ranksafe.semantics.rank_flow.statements.paths import exits_in, joined_states, same_knowledge
-from ranksafe.semantics.rank_flow.traces import Exit, Loop, matters
+from ranksafe.semantics.rank_flow.traces import Exit, Loop, Passed, decisions_in, matters
 from ranksafe.semantics.rank_flow.values import (
     SAME,
     Known,
@@ -61,7 +61,7 @@ class Loops:
             iterable = self._one_of_each(node.iter)
         count = length_of(iterable)
         self._run.none_used(iterable, node.iter)
-        depends = origin_of(iterable) is not None and not isinstance(count, Sameness)
+        depends = _depends(iterable) and not isinstance(count, Sameness)
         if not isinstance(count, Sameness) and isinstance(iterable, (Many, Known)):
             short = count <= _UNROLLED and not depends
             if (short or _sends_only(node.body, count)) and not _has_break(node.body):
@@ -185,6 +185,8 @@ class Loops:
             source, count = emptied, length_of(emptied)
         if matters(body):
             outer.append(Loop(run.place(node), count, body, source, bool(run.inside.joined)))
+        elif decisions := tuple(decisions_in(body)):
+            outer.append(Passed(run.place(node), decisions))
         if reached:
             run.restore(joined_states(start, run.snapshot(), SAME))
         else:
@@ -195,9 +197,8 @@ class Loops:
             broken = any(isinstance(item, Exit) and item.kind == "break" for item in exits_in(body))
             if not broken and not breaks_in_handler(node):
                 return False
-        return (
-            self._interpreter.statements.block(node.orelse) if not _has_break(node.body) else True
-        )
+        left = _has_break(node.body) and any(item.kind == "break" for item in exits_in(body))
+        return True if left else self._interpreter.statements.block(node.orelse)
 
 
 def _made_to_divide(test: ast.expr) -> ast.expr | None:
@@ -227,6 +228,13 @@ def _sends_only(body: list[ast.stmt], count: int) -> bool:
     }
     sends = bool(called & _POINT_TO_POINT)
     return sends and count <= _UNROLLED_SENDS and not (called & words(False) - _POINT_TO_POINT)
+
+
+def _depends(iterable: Value) -> bool:
+    """Whether how many steps there are differs, or may differ with the rank."""
+    if isinstance(iterable, Many):
+        return iterable.origin is not None or iterable.length.varies
+    return origin_of(iterable) is not None
 
 
 def _evenness(iterable: Value | None) -> Sameness:

@@ -48,7 +48,7 @@ class OneSided:
         if origin is None:
             return
         variables = self._run.frame.variables
-        for node in _in_arm(arm):
+        for node in in_arm(arm):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 _keep(variables, node.id, origin)
             elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -106,7 +106,7 @@ def rest_of_function(module: Module, node: ast.stmt) -> list[ast.stmt]:
     return found
 
 
-def _in_arm(arm: list[ast.stmt]) -> Iterator[ast.AST]:
+def in_arm(arm: list[ast.stmt]) -> Iterator[ast.AST]:
     """What runs in the arm: definitions in it run later."""
     pending: list[ast.AST] = list(arm)
     while pending:
@@ -119,15 +119,23 @@ def _in_arm(arm: list[ast.stmt]) -> Iterator[ast.AST]:
 def _mark(held: dict[str, Value], before: dict[str, Any], origin: Origin) -> None:
     for name, value in held.items():
         old = before.get(name)
+        if isinstance(value, Unknown) and value.sameness < Sameness.DATA:
+            if isinstance(old, Known) and old.constant is None and old.origin is None:
+                held[name] = replace(value, there=origin)
+                continue
         if value is old or not isinstance(value, Known) or value.origin is not None:
             continue
         if isinstance(old, Known) and old.constant != value.constant:
             held[name] = replace(value, origin=origin)
 
 
+def _is_choice(value: Known) -> bool:
+    return value.constant is None or isinstance(value.constant, bool)
+
+
 def _keep(held: dict[str, Value], name: str, origin: Origin) -> None:
     value = held.get(name)
-    if isinstance(value, Known) and value.origin is None and isinstance(value.constant, bool):
+    if isinstance(value, Known) and value.origin is None and _is_choice(value):
         held[name] = replace(value, origin=origin)
     elif isinstance(value, Unknown) and value.steps is not None and value.origin is None:
         if value.sameness is Sameness.SAME:

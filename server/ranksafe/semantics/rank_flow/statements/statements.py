@@ -13,6 +13,7 @@ from ranksafe.semantics.rank_flow.statements.contexts import Contexts
 from ranksafe.semantics.rank_flow.statements.exceptions import Exceptions
 from ranksafe.semantics.rank_flow.statements.loops import Loops
 from ranksafe.semantics.rank_flow.traces import Exit
+from ranksafe.semantics.rank_flow.trainer_control import stepped
 from ranksafe.semantics.rank_flow.values import Known, OfFile, Thing, Unknown, combined, of_file
 
 if TYPE_CHECKING:
@@ -84,6 +85,9 @@ class Statements:
         )
         if isinstance(value, Known) and value.constant is None and value.instead_of is None:
             value = Known(None, value.origin, instead_of=self._run.frame.value_elsewhere)
+        if isinstance(value, Known) and value.origin is None:
+            value = replace(value, origin=self._run.frame.decided)
+        stepped(self._interpreter, node, value)
         condition = self._run.frame.condition
         if condition is not None and condition.sameness > value.sameness:
             # Which value is returned was decided; whether a value that is none of true and false is empty was not.

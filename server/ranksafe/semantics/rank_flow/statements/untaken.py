@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from ranksafe.semantics.rank_flow.values import Known, Missing, Thing
+from ranksafe.semantics.rank_flow.values import Known, Missing, Thing, Value, origin_of
 
 if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
@@ -18,7 +18,7 @@ class UntakenArm:
         self._run = interpreter.run
         self._interpreter = interpreter
 
-    def miss(self, skipped: list[ast.stmt], branch: ast.If) -> None:
+    def miss(self, skipped: list[ast.stmt], branch: ast.If, test: Value) -> None:
         """What other ranks assign in the arm that this one does not take, or return from it."""
         if _returns_value(skipped):
             self._run.frame.value_elsewhere = branch
@@ -32,7 +32,8 @@ class UntakenArm:
                 if not self._bound_before(name, branch):
                     variables[name] = Missing(name, branch)
             elif isinstance(before, Known) and before.constant is None:
-                variables[name] = Known(None, before.origin, instead_of=branch)
+                origin = before.origin or origin_of(test)
+                variables[name] = Known(None, origin, instead_of=branch)
 
     def _miss_attributes(self, skipped: list[ast.stmt], branch: ast.If) -> None:
         """The same for attributes of objects whose class does not give them a value."""

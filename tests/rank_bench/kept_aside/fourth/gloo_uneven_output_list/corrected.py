@@ -1,0 +1,56 @@
+"""Gathers shards that are padded to the largest.
+
+source: https://github.com/pytorch/pytorch/issues/156627
+bug: RS407
+ranks: 2
+expect: clean
+shows: fine
+"""
+
+import os
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+
+class ShardedTable:
+    """Rows of a table, split over the ranks; the first ranks hold a row more."""
+
+    def __init__(self, num_rows, dim):
+        self.num_rows, self.dim = num_rows, dim
+        self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
+        generator = torch.Generator().manual_seed(0)
+        table = torch.randn(num_rows, dim, generator=generator)
+        self.shard = table.tensor_split(self.world_size)[self.rank].contiguous()
+
+    def shard_sizes(self):
+        rows, more = divmod(self.num_rows, self.world_size)
+        return [rows + (rank < more) for rank in range(self.world_size)]
+
+    def full(self):
+        shard = self.shard
+        sizes = self.shard_sizes()
+        padded = torch.zeros(max(sizes), self.dim)
+        padded[: len(shard)] = shard
+        outputs = [torch.empty_like(padded) for _ in sizes]
+        dist.all_gather(outputs, padded)
+        return torch.cat([part[:rows] for part, rows in zip(outputs, sizes, strict=True)])
+
+
+def test_full_table():
+    table = ShardedTable(num_rows=7, dim=3)
+    full = table.full()
+    assert full.shape == (7, 3)
+    first = sum(table.shard_sizes()[: table.rank])
+    torch.testing.assert_close(full[first : first + len(table.shard)], table.shard)
+    print(f"rank {table.rank}: passed", flush=True)
+
+
+if __name__ == "__main__":
+    dist.init_process_group(
+        backend="gloo" if not torch.cuda.is_available() else "nccl",
+        timeout=timedelta(seconds=float(os.environ.get("RANK_BENCH_TIMEOUT", "5"))),
+    )
+    test_full_table()
+    dist.destroy_process_group()
