@@ -107,7 +107,7 @@ def measure(folder: Path, files: int) -> list[Figure]:
 
 def build(folder: Path) -> dict[str, float]:
     """What a server does at its start, in one go."""
-    from ranksafe.semantics.project_index import ProjectIndex
+    from ranksafe.semantics.project.index import ProjectIndex
 
     def work() -> None:
         index = ProjectIndex(folder / "project", store_folder=folder / "store")
@@ -122,7 +122,7 @@ def build(folder: Path) -> dict[str, float]:
 
 def ask(folder: Path) -> dict[str, float]:
     """The whole import graph, from the store."""
-    from ranksafe.semantics.project_index import ProjectIndex
+    from ranksafe.semantics.project.index import ProjectIndex
 
     def work() -> None:
         index = ProjectIndex(folder / "project", store_folder=folder / "store")

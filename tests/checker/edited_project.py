@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ranksafe.checker.analysis import DocumentAnalysis
 from ranksafe.checker.finding import Finding
-from ranksafe.semantics.project_changes import Change
-from ranksafe.semantics.project_index import ProjectIndex
+from ranksafe.semantics.project.changes import Change
+from ranksafe.semantics.project.index import ProjectIndex
 
 from tests.checker.incremental import noisy_analyzer, parses, random_edit
 

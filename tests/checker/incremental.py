@@ -25,7 +25,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.facts import data_parallel_reachable
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.project import Project
+from ranksafe.semantics.project.protocol import Project
 
 
 def _metadata(code: str) -> RuleMetadata:

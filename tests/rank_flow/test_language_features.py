@@ -10,7 +10,7 @@ from ranksafe.checker.configuration import Configuration
 from ranksafe.checker.finding import Finding
 from ranksafe.checker.registry import Registry
 from ranksafe.launch.context import LaunchContext, Launcher
-from ranksafe.semantics.project_index import ProjectIndex
+from ranksafe.semantics.project.index import ProjectIndex
 
 from tests.rank_flow.feature_programs import OTHER_FILE, Feature, features
 

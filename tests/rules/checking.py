@@ -12,7 +12,7 @@ from ranksafe.checker.registry import Registry
 from ranksafe.fixes.apply import apply_edits
 from ranksafe.fixes.build import edits_for
 from ranksafe.launch.context import LaunchContext
-from ranksafe.semantics.project_index import ProjectIndex
+from ranksafe.semantics.project.index import ProjectIndex
 
 _MOST_FIXES = 20
 

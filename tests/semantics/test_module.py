@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ranksafe.semantics.guards import GuardKind
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.project_index import ProjectIndex
+from ranksafe.semantics.project.index import ProjectIndex
 from ranksafe.source.text import SourceText
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ranksafe.semantics import summary_store
-from ranksafe.semantics.project_changes import Change
-from ranksafe.semantics.project_index import ProjectIndex
+from ranksafe.semantics.project import summary_store
+from ranksafe.semantics.project.changes import Change
+from ranksafe.semantics.project.index import ProjectIndex
 
 FILES = (
     "train.py",

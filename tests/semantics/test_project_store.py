@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 import pytest
-from ranksafe.semantics import summary_store
-from ranksafe.semantics.project_files import content_hash
-from ranksafe.semantics.project_index import ProjectIndex
-from ranksafe.semantics.summary import from_text, summarize, to_text
-from ranksafe.semantics.summary_store import SummaryStore
+from ranksafe.semantics.project import summary_store
+from ranksafe.semantics.project.files import content_hash
+from ranksafe.semantics.project.index import ProjectIndex
+from ranksafe.semantics.project.summary import from_text, summarize, to_text
+from ranksafe.semantics.project.summary_store import SummaryStore
 
 SERVER = Path(__file__).parents[2] / "server"
 TEXT = """\
@@ -244,7 +244,7 @@ def test_several_processes_write_at_once(tmp_path: Path) -> None:
     program = """
 import sys
 from pathlib import Path
-from ranksafe.semantics.project_index import ProjectIndex
+from ranksafe.semantics.project.index import ProjectIndex
 index = ProjectIndex(Path(sys.argv[1]), store_folder=Path(sys.argv[2]))
 for number, _ in enumerate(index.build()):
     if number % 10 == 0 and index.store.unsaved:

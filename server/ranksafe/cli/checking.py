@@ -6,6 +6,7 @@ import contextlib
 import gc
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,8 +30,8 @@ from ranksafe.cli.results import FileResult, Repair, Reported
 from ranksafe.fixes.apply import module_of
 from ranksafe.fixes.build import edits_for
 from ranksafe.launch.context import LaunchContext
-from ranksafe.semantics.project_index import ProjectIndex
-from ranksafe.semantics.summary_store import Batch, projects_folder
+from ranksafe.semantics.project.index import ProjectIndex
+from ranksafe.semantics.project.summary_store import Batch, projects_folder
 
 _RELEVANT = re.compile(f"{RELEVANT.pattern}|{MARKER}".encode("ascii"))
 
@@ -289,6 +290,8 @@ _worker_checker: Checker | None = None
 
 def _start_worker(with_edits: bool, keeps: bool) -> None:
     global _worker_checker
+    # Ctrl+C reaches all processes of the terminal: the first one ends the others and says what is to be said.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     gc.freeze()
     gc.disable()
     _worker_checker = Checker(Registry.load(), with_edits=with_edits, keeps=keeps)

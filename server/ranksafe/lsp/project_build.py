@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ranksafe.lsp.documents import Document
     from ranksafe.lsp.server import RanksafeServer
-    from ranksafe.semantics.project_index import ProjectIndex
+    from ranksafe.semantics.project.index import ProjectIndex
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from ranksafe.lsp.documents import Document
     from ranksafe.lsp.server import RanksafeServer
-    from ranksafe.semantics.project_changes import Change
-    from ranksafe.semantics.project_index import ProjectIndex
+    from ranksafe.semantics.project.changes import Change
+    from ranksafe.semantics.project.index import ProjectIndex
 
 DEPENDENTS_SECONDS: Final = 0.1
 """Without a key for this long an edit is told to the documents that depend on the file."""

@@ -20,9 +20,9 @@ from ranksafe.launch.detect import Statement, build_launch_context
 from ranksafe.launch.interpreter import find_interpreter
 from ranksafe.launch.versions import installed_versions
 from ranksafe.lsp.messages import CONFIGURATION_PROBLEM, RULE_PROBLEM, UNKNOWN_SELECTOR
-from ranksafe.semantics.project_changes import Change
-from ranksafe.semantics.project_index import ProjectIndex
-from ranksafe.semantics.summary_store import projects_folder
+from ranksafe.semantics.project.changes import Change
+from ranksafe.semantics.project.index import ProjectIndex
+from ranksafe.semantics.project.summary_store import projects_folder
 
 if TYPE_CHECKING:
     from ranksafe.lsp.documents import Document

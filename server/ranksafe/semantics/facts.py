@@ -12,7 +12,7 @@ from ranksafe.source.position import Range
 if TYPE_CHECKING:
     from ranksafe.launch.context import LaunchContext
     from ranksafe.semantics.module import Module
-    from ranksafe.semantics.project import Project
+    from ranksafe.semantics.project.protocol import Project
     from ranksafe.semantics.units import Unit
 
 TRAINER = "transformers.Trainer"

@@ -30,7 +30,7 @@ from ranksafe.source.recovery import parse_tolerantly
 from ranksafe.source.text import SourceText
 
 if TYPE_CHECKING:
-    from ranksafe.semantics.project import Project
+    from ranksafe.semantics.project.protocol import Project
 
 __all__ = ["Guard", "GuardKind", "Module", "ModuleFacts", "ReadKey", "Value", "Values"]
 

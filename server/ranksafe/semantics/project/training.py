@@ -21,7 +21,7 @@ from ranksafe.source.recovery import parse_tolerantly
 from ranksafe.source.text import SourceText
 
 if TYPE_CHECKING:
-    from ranksafe.semantics.project_index import ProjectIndex
+    from ranksafe.semantics.project.index import ProjectIndex
 
 _KIND: Final = "training"
 _DATA_PARALLEL_CALL = re.compile(r"(?<!\w)DataParallel\(")
@@ -172,7 +172,7 @@ class TrainingUses:
 
 
 class _AskedProject:
-    """Implements `ranksafe.semantics.project.Project`: another one that remembers what it was asked."""
+    """Implements `ranksafe.semantics.project.protocol.Project`: another one that remembers what it was asked."""
 
     def __init__(self, index: ProjectIndex) -> None:
         self._index = index

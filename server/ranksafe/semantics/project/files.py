@@ -5,6 +5,7 @@ from __future__ import annotations
 import bisect
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,9 @@ _NOT_OURS: Final = frozenset(
 def read_text(path: Path) -> str | None:
     """A Python file's text; None when it cannot be read, is huge or no text."""
     try:
-        if path.stat().st_size > _MAXIMUM_SIZE:
+        status = path.stat()
+        # Opening a named pipe would wait for somebody who writes into it.
+        if status.st_size > _MAXIMUM_SIZE or not stat.S_ISREG(status.st_mode):
             return None
         return path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError):

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksafe.semantics.summary import Summary
+from ranksafe.semantics.project.summary import Summary
 
 if TYPE_CHECKING:
-    from ranksafe.semantics.project_index import ProjectIndex
+    from ranksafe.semantics.project.index import ProjectIndex
 
 
 @dataclass(frozen=True, slots=True)

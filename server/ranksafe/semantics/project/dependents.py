@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ranksafe.semantics.project_index import ProjectIndex
+    from ranksafe.semantics.project.index import ProjectIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,21 +10,21 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from ranksafe.semantics.dependents import Dependents
 from ranksafe.semantics.libraries import canonical
-from ranksafe.semantics.project_changes import Change
-from ranksafe.semantics.project_files import ProjectFiles, read_text
-from ranksafe.semantics.project_texts import ProjectTexts
-from ranksafe.semantics.star_imports import StarImports
-from ranksafe.semantics.summary import Summary, to_text
-from ranksafe.semantics.summary_store import SummaryStore
-from ranksafe.semantics.training import TrainingUses
+from ranksafe.semantics.project.changes import Change
+from ranksafe.semantics.project.dependents import Dependents
+from ranksafe.semantics.project.files import ProjectFiles, read_text
+from ranksafe.semantics.project.star_imports import StarImports
+from ranksafe.semantics.project.summary import Summary, to_text
+from ranksafe.semantics.project.summary_store import SummaryStore
+from ranksafe.semantics.project.texts import ProjectTexts
+from ranksafe.semantics.project.training import TrainingUses
 
 _MAXIMUM_HOPS = 20
 
 
 class ProjectIndex:
-    """Implements `ranksafe.semantics.project.Project` over one folder.
+    """Implements `ranksafe.semantics.project.protocol.Project` over one folder.
 
     ``store_folder``: where to keep what is found out; None: nowhere.
     """

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ranksafe.semantics.project_files import content_hash
-from ranksafe.semantics.summary import Summary, from_text, summarize, to_text
-from ranksafe.semantics.summary_store import Stamp, SummaryStore
-from ranksafe.semantics.training import may_train
+from ranksafe.semantics.project.files import content_hash
+from ranksafe.semantics.project.summary import Summary, from_text, summarize, to_text
+from ranksafe.semantics.project.summary_store import Stamp, SummaryStore
+from ranksafe.semantics.project.training import may_train
 
 
 class ProjectTexts:
@@ -87,7 +87,7 @@ class ProjectTexts:
         return stamp.hash
 
     def may_train(self, path: Path) -> bool:
-        """What `ranksafe.semantics.training.may_train` says of a file's text."""
+        """What `ranksafe.semantics.project.training.may_train` says of a file's text."""
         text = self._open_texts.get(path)
         if text is not None:
             return may_train(text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from ranksafe.semantics.training import Trained
+from ranksafe.semantics.project.training import Trained
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
 
-from ranksafe.semantics.store_file import (
+from ranksafe.semantics.project.store_file import (
     Batch,
     Stamp,
     checksum,

@@ -1,4 +1,4 @@
-"""The SQLite file behind `ranksafe.semantics.summary_store`: its tables, its name, one transaction per batch."""
+"""The SQLite file behind `summary_store`: its tables, its name, one transaction per batch."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Stamp(NamedTuple):
     size: int
     mtime_ns: int
     hash: str
-    """`ranksafe.semantics.project_files.content_hash` of its text."""
+    """`ranksafe.semantics.project.files.content_hash` of its text."""
     may_train: bool
-    """What `ranksafe.semantics.training.may_train` says of its text."""
+    """What `ranksafe.semantics.project.training.may_train` says of its text."""
 
 
 @dataclass(slots=True)
