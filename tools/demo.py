@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -17,14 +18,17 @@ STARTED = "examples/train_ddp.py"
 def main() -> int:
     try:
         python = project_environment(development=False)
-        title("What ranksafe sees while you type", f"ranksafe check {CHECKED}")
+        words = ["check", CHECKED, "--launcher", "accelerate"]
+        title("What ranksafe sees while you type", *words)
         # A check with findings ends with status 1: that is what the demo is about.
-        checked = ranksafe(python, "check", CHECKED, "--launcher", "accelerate", "--no-cache")
-        title("A repair, as a diff", f"ranksafe fix --diff --unsafe {FIXED}")
-        fixed = ranksafe(python, "fix", "--diff", "--unsafe", FIXED, "--launcher", "accelerate")
+        checked = ranksafe(python, *words)
+        words = ["fix", "--diff", FIXED, "--launcher", "accelerate"]
+        title("A repair, as a diff", *words)
+        fixed = ranksafe(python, *words)
         torch = torch_environment(for_tests=False)
-        title("A run, and its failure on the line that caused it", f"ranksafe run {STARTED}")
-        ran = ranksafe(python, "run", STARTED, "--python", str(torch))
+        words = ["run", STARTED, "--python", str(torch)]
+        title("A run, and its failure on the line that caused it", *words)
+        ran = ranksafe(python, *words)
     except SetUpError as error:
         say(str(error))
         return 1
@@ -39,9 +43,9 @@ def main() -> int:
     return 0 if as_told else 1
 
 
-def title(text: str, command: str) -> None:
+def title(text: str, *words: str) -> None:
     bar = "=" * 72
-    print(f"\n{bar}\n{text}\n$ {command}\n{bar}\n", flush=True)
+    print(f"\n{bar}\n{text}\n$ ranksafe {shlex.join(words)}\n{bar}\n", flush=True)
 
 
 def ranksafe(python: Path, *words: str) -> int:

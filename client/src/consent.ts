@@ -13,9 +13,10 @@ export interface ConsentRequest {
     readonly environmentNames: readonly string[];
 }
 
+/** What a yes was said to: where another Python or another variable is used, it is asked again. */
 function consentKey(request: ConsentRequest): string {
     const folder = vscode.workspace.getWorkspaceFolder(request.script)?.uri ?? vscode.Uri.joinPath(request.script, "..");
-    return `consent:${JSON.stringify([folder.toString(), request.target])}`;
+    return `consent:${JSON.stringify([folder.toString(), request.target, request.interpreter ?? null, [...request.environmentNames].sort()])}`;
 }
 
 /** Simulated GPUs are computed by this machine. */
@@ -37,7 +38,7 @@ function explanation(request: ConsentRequest): string {
     if (request.environmentNames.length > 0) {
         lines.push(t("Environment variables set: {0}", request.environmentNames.join(", ")));
     }
-    lines.push(t("You are asked once per workspace and target."));
+    lines.push(t("You are asked once per workspace, target, Python and variables."));
     return lines.join("\n");
 }
 

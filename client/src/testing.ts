@@ -1,3 +1,6 @@
+import { open } from "node:fs/promises";
+import * as path from "node:path";
+
 import * as vscode from "vscode";
 
 import { outcomeText, type KeptFailure, type KeptRun } from "./history";
@@ -142,21 +145,38 @@ async function entryOf(uri: vscode.Uri): Promise<vscode.Range | undefined> {
 
 /** What the ranks have written since, colours included; returns how much was shown in all. */
 async function showOutput(run: vscode.TestRun, item: vscode.TestItem, kept: KeptRun, shown: number): Promise<number> {
-    const log = vscode.Uri.joinPath(vscode.Uri.file(kept.directory), "log.txt");
-    const data = await vscode.workspace.fs.readFile(log).then(
-        (bytes) => bytes,
-        () => new Uint8Array(),
-    );
-    // Whole lines only: a character of several bytes is not cut in two.
-    const end = data.lastIndexOf(10) + 1;
-    if (end <= shown) {
-        return shown;
-    }
-    const lines = new TextDecoder().decode(data.subarray(Math.max(shown, end - MOST_OUTPUT), end)).split(/(?<=\n)/);
+    const { text, end } = await linesSince(path.join(kept.directory, "log.txt"), shown);
+    const lines = text.split(/(?<=\n)/);
     // The launcher repeats in many lines that a rank failed; they are in the log.
     const ofRanks = lines.filter((line) => !line.startsWith(LAUNCHER_MARK)).join("");
-    run.appendOutput(ofRanks.replace(/\r?\n/g, "\r\n"), undefined, item);
+    if (ofRanks) {
+        run.appendOutput(ofRanks.replace(/\r?\n/g, "\r\n"), undefined, item);
+    }
     return end;
+}
+
+/**
+ * The whole lines of a growing file from the byte `from` on, of very many the last: a log may have gigabytes, and is
+ * looked at twice a second. Ends at a line's end, so that a character of several bytes is not cut in two.
+ */
+async function linesSince(file: string, from: number): Promise<{ readonly text: string; readonly end: number }> {
+    const nothing = { text: "", end: from };
+    const handle = await open(file).catch(() => undefined);
+    if (!handle) {
+        return nothing;
+    }
+    try {
+        const { size } = await handle.stat();
+        const start = Math.max(from, size - MOST_OUTPUT);
+        if (size <= start) {
+            return nothing;
+        }
+        const { bytesRead, buffer } = await handle.read(Buffer.alloc(size - start), 0, size - start, start);
+        const length = buffer.subarray(0, bytesRead).lastIndexOf(10) + 1;
+        return length === 0 ? nothing : { text: new TextDecoder().decode(buffer.subarray(0, length)), end: start + length };
+    } finally {
+        await handle.close();
+    }
 }
 
 function tellResult(run: vscode.TestRun, item: vscode.TestItem, kept: KeptRun): void {

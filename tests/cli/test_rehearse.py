@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from ranksafe.cli import rehearse, run
+from ranksafe.cli.argument_types import size
 from ranksafe.cli.output import run_as_github
-from ranksafe.cli.run_options import request_of, size
+from ranksafe.cli.run_options import request_of
 from ranksafe.localization import Translated
 from ranksafe.rehearsal.settings import Isolation, Shrink
 from ranksafe.runs.model import Failure, Outcome, RunRequest, RunResult

@@ -133,6 +133,16 @@ async def test_choices_are_remembered_per_script_in_user_state(
         ("ranksafe.annotateFromLog", []),
         ("ranksafe.launchCommand", ["URI", "nowhere"]),
         ("ranksafe.cancelRun", []),
+        ("ranksafe.cancelRun", ["no-such-run"]),
+        ("ranksafe.run", ["file:///x%00.py"]),
+        ("ranksafe.run", ["file:///" + "x" * 5000 + ".py"]),
+        ("ranksafe.setTarget", ["URI", {"a": 1}]),
+        ("ranksafe.setConfigFile", ["URI", 5]),
+        ("ranksafe.openReport", ["x\0y"]),
+        ("ranksafe.openReport", ["../../.."]),
+        ("ranksafe.annotateFromLog", ["file:///dev/zero"]),
+        ("ranksafe.annotateFromLog", ["file:///x%00"]),
+        ("ranksafe.launchCommand", ["URI", ["x"]]),
     ],
 )
 async def test_what_cannot_be_done_is_said(

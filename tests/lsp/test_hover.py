@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from ranksafe.lsp.hover import _escaped
+
 from .conftest import DEVICE_MAP, DEVICE_MAP_LINE, StartEditor
 
 COLUMN = DEVICE_MAP.splitlines()[DEVICE_MAP_LINE].index('"auto"') + 2
@@ -48,6 +51,48 @@ async def test_installed_versions_are_read_with_their_place(start_editor: StartE
     assert text is not None
     assert "trl 0.17.0" in text
     assert "trl-0.17.0.dist-info" in text
+
+
+async def test_a_version_made_up_by_a_workspace_brings_no_link_and_no_picture(
+    start_editor: StartEditor,
+) -> None:
+    """An editor loads a picture of a hover from its address as soon as the hover is shown."""
+    editor = await start_editor()
+    packages = ".venv/lib/python3.11/site-packages"
+    editor.write(".venv/pyvenv.cfg", "home = /usr/bin\n")
+    editor.write(".venv/bin/python", "")
+    for name, version in (
+        ("trl", "0.17.0` ![x](http://h/x.png)"),
+        ("peft", "0.1``` [x](command:y) `"),
+        ("accelerate", "1.0` <img src=http://h/y.png>"),
+    ):
+        metadata = f"Name: {name}\nVersion: {version}\n"
+        editor.write(f"{packages}/{name}-0.17.0.dist-info/METADATA", metadata)
+    editor.write("requirements.txt", "transformers==4.51.3` ![x](http://h/z.png)\n")
+    uri = editor.open("train.py", DEVICE_MAP)
+    await editor.shown_with(uri, "RS201")
+    text = await editor.hover(uri, DEVICE_MAP_LINE, COLUMN)
+    assert text is not None
+    assert "](http://h" not in text
+    assert "](command:" not in text
+    assert "<img" not in text.replace("\\<img", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1.0` ![x](http://h)",
+        "0.1``` [x](http://h) `",
+        "a `` b` [x](http://h)",
+        "` \n` [x](http://h)",
+    ],
+)
+def test_a_stray_backtick_lets_no_link_through(text: str) -> None:
+    assert "\\[x\\]" in _escaped(text)
+
+
+def test_code_in_backticks_stays_as_it_is() -> None:
+    assert _escaped("call `a[0]_b` or *b*") == "call `a[0]_b` or \\*b\\*"
 
 
 async def test_a_call_that_depends_on_the_launch_tells_the_launch(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,8 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from ranksafe.runs.directory import cache_directory
+from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.model import Outcome, RunEvent, RunRequest
-from ranksafe.runs.start import start_run
+from ranksafe.runs.start import Run, start_run
 
 from .conftest import SCRIPTS
 
@@ -118,6 +123,108 @@ def test_killing_any_of_the_programs_above_the_ranks_leaves_no_orphan(
     _wait_until(lambda: _processes_of(run_id) == [])
     caller.wait(_PATIENCE_SECONDS)
     caller.stdout.close()
+
+
+_OWN_RANKS = """
+import multiprocessing, signal, sys, time
+
+def rank(number):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("met", flush=True)
+    time.sleep(600)
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    ranks = [context.Process(target=rank, args=(number,)) for number in range(2)]
+    for each in ranks:
+        each.start()
+    for each in ranks:
+        each.join()
+"""
+
+
+@pytest.mark.parametrize("victim", ["guard", "supervisor"])
+def test_ranks_that_the_script_started_itself_are_no_orphans_either(
+    tmp_path: Path, torch_python: Path, victim: str
+) -> None:
+    """Their parent dies of a signal without ending them, and they do not listen to any themselves."""
+    (tmp_path / "train.py").write_text(_OWN_RANKS)
+    met = threading.Semaphore(0)
+
+    def on_event(event: RunEvent) -> None:
+        if event.kind == "output" and event.text == "met":
+            met.release()
+
+    run = start_run(_started_by_python(tmp_path, torch_python), on_event)
+    try:
+        assert met.acquire(timeout=_PATIENCE_SECONDS)
+        assert met.acquire(timeout=_PATIENCE_SECONDS)
+        supervisor = json.loads((_directory_of(run) / "supervisor.json").read_text())["supervisor"]
+        stat = Path(f"/proc/{supervisor}/stat").read_text()
+        guard = int(stat.rpartition(")")[2].split()[1])
+        assert guard != os.getpid()
+        os.kill(guard if victim == "guard" else supervisor, signal.SIGKILL)
+        _wait_until(lambda: _processes_of(run.run_id) == [])
+        result = run.wait(_PATIENCE_SECONDS)
+        assert result is not None
+        assert result.outcome is Outcome.FAILED
+    finally:
+        run.cancel()
+
+
+def test_a_run_whose_folder_is_deleted_can_be_ended(tmp_path: Path, torch_python: Path) -> None:
+    (tmp_path / "train.py").write_text(_OWN_RANKS)
+    met = threading.Semaphore(0)
+
+    def on_event(event: RunEvent) -> None:
+        if event.kind == "output" and event.text == "met":
+            met.release()
+
+    run = start_run(_started_by_python(tmp_path, torch_python), on_event)
+    try:
+        assert met.acquire(timeout=_PATIENCE_SECONDS)
+        assert met.acquire(timeout=_PATIENCE_SECONDS)
+        shutil.rmtree(_directory_of(run))
+        # It may go on, as what is open can still be written to, or be ended, as it cannot be watched any more.
+        time.sleep(1.5)
+        run.cancel()
+        with contextlib.suppress(RunNotPossible):
+            assert run.wait(_PATIENCE_SECONDS) is not None
+        _wait_until(lambda: _processes_of(run.run_id) == [])
+    finally:
+        run.cancel()
+
+
+def test_a_run_whose_folder_cannot_be_read_any_more_is_ended(
+    tmp_path: Path, torch_python: Path
+) -> None:
+    (tmp_path / "train.py").write_text(_OWN_RANKS)
+    met = threading.Semaphore(0)
+
+    def on_event(event: RunEvent) -> None:
+        if event.kind == "output" and event.text == "met":
+            met.release()
+
+    run = start_run(_started_by_python(tmp_path, torch_python), on_event)
+    directory = _directory_of(run)
+    try:
+        assert met.acquire(timeout=_PATIENCE_SECONDS)
+        directory.rename(directory.with_suffix(".old"))
+        directory.touch()
+        with pytest.raises(RunNotPossible):
+            run.wait(_PATIENCE_SECONDS)
+        _wait_until(lambda: _processes_of(run.run_id) == [])
+    finally:
+        run.cancel()
+
+
+def _started_by_python(folder: Path, python: Path) -> RunRequest:
+    script = folder / "train.py"
+    return RunRequest(script, cpu_ranks=True, launcher="python", interpreter=python)
+
+
+def _directory_of(run: Run) -> Path:
+    return cache_directory() / "runs" / run.run_id
 
 
 def _launcher_of(run_id: str) -> int:

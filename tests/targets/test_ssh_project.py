@@ -354,3 +354,22 @@ def test_where_rsync_fails_the_files_come_all_the_same(
     finally:
         broken.unlink()
     assert (Path(there) / "big.bin").read_bytes() == (project / "big.bin").read_bytes()
+
+
+def test_what_has_come_to_lie_behind_a_link_stays_here(
+    project: Path, there: Path, tmp_path: Path
+) -> None:
+    """git goes on listing a tracked file when its folder has become a link to somewhere else."""
+    if shutil.which("git") is None:
+        pytest.skip("needs git")
+    _write(project, "train.py", "keys/id")
+    for words in (["init", "--quiet"], ["add", "--all"]):
+        subprocess.run(["git", "-C", str(project), *words], check=True)
+    shutil.rmtree(project / "keys")
+    outside = tmp_path / "outside"
+    _write(outside, "id")
+    (project / "keys").symlink_to(outside)
+    listing = list_project(project, _LIMIT)
+    assert "keys/id" in listing.left_out
+    _send(project, there)
+    assert _files(there) == {"train.py"}

@@ -178,15 +178,18 @@ def read_configuration_file(file: Path) -> LoadedConfiguration | None:
     except OSError as error:
         reason = error.strerror or str(error)
         return _broken(file, _UNREADABLE.filled(reason=reason))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         if is_pyproject and not _mentions_ranksafe(file):
             return None
+        # A recursion error is tomllib's answer to brackets in brackets in brackets.
         return _broken(file, _NOT_TOML.filled(reason=str(error)), _line_in(str(error)))
     if not is_pyproject:
         return _interpret(file, document)
     tool = document.get("tool")
     table = tool.get("ranksafe") if isinstance(tool, dict) else None
-    return _interpret(file, table) if isinstance(table, dict) else None
+    if table is None:
+        return None
+    return _interpret(file, table) if isinstance(table, dict) else _broken(file, _NO_TABLE)
 
 
 def parse_assumption(text: str) -> tuple[str, str] | None:
@@ -245,6 +248,9 @@ def _glob_matches(relative: str, pattern: str) -> bool:
 
 _UNREADABLE = Translated("cannot be read: {reason}", "无法读取：{reason}")
 _NOT_TOML = Translated("is not valid TOML: {reason}", "不是有效的 TOML：{reason}")
+_NO_TABLE = Translated(
+    "`tool.ranksafe` must be a table: [tool.ranksafe]", "`tool.ranksafe` 必须是表：[tool.ranksafe]"
+)
 _UNKNOWN_KEY = Translated(
     "unknown key `{key}` (known: {known})", "未知的配置项 `{key}`（可用：{known}）"
 )
@@ -254,9 +260,9 @@ _TABLE_OF_LISTS = Translated(
     "a table from file patterns to lists of rules", "从文件模式到规则列表的表"
 )
 _POSITIVE = Translated("a whole number of at least 1", "不小于 1 的整数")
-_BOOLEAN = Translated("true or false", "true 或 false")
+_BOOLEAN = Translated("true or false", "布尔值 true 或 false")
 _LAUNCHERS = Translated(
-    "one of `python`, `accelerate`, `torchrun`", "`python`、`accelerate`、`torchrun` 之一"
+    "one of `python`, `accelerate`, `torchrun`", "以下之一：`python`、`accelerate`、`torchrun`"
 )
 _ASSUMPTIONS = Translated(
     'a list such as `["transformers==4.51.3"]`', '形如 `["transformers==4.51.3"]` 的列表'

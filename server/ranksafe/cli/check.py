@@ -14,6 +14,7 @@ from ranksafe.checker.suppression import suppress
 from ranksafe.cli.checking import Checker, check_files, context_of
 from ranksafe.cli.files import find_files
 from ranksafe.cli.options import (
+    BROKEN_CONFIGURATION,
     AnalysisOptions,
     UsedWrongly,
     add_analysis_arguments,
@@ -22,7 +23,7 @@ from ranksafe.cli.options import (
 from ranksafe.cli.output import MACHINE_FORMATS
 from ranksafe.cli.output import text as text_output
 from ranksafe.cli.output_options import add_format_argument
-from ranksafe.cli.reading import UnreadableSource, decode_source, read_source
+from ranksafe.cli.reading import UnreadableSource, decode_source, not_written, read_source
 from ranksafe.cli.results import FileResult
 from ranksafe.cli.terminal import fail, note, style_for
 from ranksafe.localization import Language, Translated
@@ -47,11 +48,10 @@ _PARTLY = Translated(
     "partly checked: statements that do not parse were left out",
     "部分检查：无法解析的语句已跳过",
 )
-_ADDED = Translated("Added {count} suppressions.", "已添加 {count} 条屏蔽注释。")
+_ADDED = Translated("Suppressions added: {count}.", "已添加 {count} 条屏蔽注释。")
 _NOT_WITH_STDIN = Translated(
     "`-` cannot be combined with other paths", "`-` 不能与其他路径同时使用"
 )
-_BROKEN_CONFIGURATION = Translated("the configuration cannot be used", "配置文件不可用")
 
 
 def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
@@ -106,7 +106,7 @@ def _check(arguments: argparse.Namespace, language: Language) -> int:
         )
     options.check_selectors(registry, language)
     if options.report_problems(language):
-        return fail(_BROKEN_CONFIGURATION.in_language(language), USED_WRONGLY)
+        return fail(BROKEN_CONFIGURATION.in_language(language), USED_WRONGLY)
     if arguments.add_ignore and not from_stdin:
         return _add_ignores(results, language)
     _print(results, arguments, registry, language, data)
@@ -186,7 +186,9 @@ def _add_ignores(results: Sequence[FileResult], language: Language) -> int:
                 text = SourceText(text).edited([suppress(text, item.finding)])
                 count += 1
             source.write(text)
-        except (UnreadableSource, OSError, UnicodeEncodeError) as error:
-            return fail(f"{result.path}: {error}", USED_WRONGLY)
+        except UnreadableSource as error:
+            return fail(f"{result.path}: {error.message.in_language(language)}", USED_WRONGLY)
+        except (OSError, UnicodeEncodeError) as error:
+            return fail(not_written(result.path, error).in_language(language), USED_WRONGLY)
     print(_ADDED.filled(count=count).in_language(language))
     return CLEAN

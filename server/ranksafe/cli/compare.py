@@ -10,7 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 from ranksafe.cli.output_options import add_output_arguments
-from ranksafe.cli.terminal import Style, fail, style_for
+from ranksafe.cli.terminal import Style, fail, harmless, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.records.comparison import (
     Comparison,
@@ -61,7 +61,7 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         print(json.dumps(comparison.as_json(), ensure_ascii=False, indent=2))
         return 0
     style = style_for(arguments.color, sys.stdout)
-    print("\n".join(_lines(comparison, language, style)))
+    print(harmless("\n".join(_lines(comparison, language, style))))
     return 0
 
 
@@ -97,6 +97,5 @@ def _numbers(name: str, before: float | None, after: float | None) -> str:
 
 
 def _painted(line: str, style: Style) -> str:
-    shown = "".join(each if each.isprintable() or each == "\t" else "\ufffd" for each in line)
     color = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-    return shown if color is None else style.paint(color, shown)
+    return line if color is None else style.paint(color, line)

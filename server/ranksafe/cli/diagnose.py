@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from ranksafe.cli.output_options import add_output_arguments
 from ranksafe.cli.render_failure import render_failure
-from ranksafe.cli.terminal import Style, fail, style_for
+from ranksafe.cli.terminal import Style, fail, harmless, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.follow_log import FollowedLog, same_failure
 from ranksafe.runs.model import Failure
@@ -107,7 +107,7 @@ def _print(failures: list[Failure], log: FollowedLog, language: Language, style:
         last = log.last_lines(_TAIL_LINES)
         if last:
             print(_ENDS_WITH.in_language(language))
-            print("\n".join(f"  {style.paint('dim', line)}" for line in last))
+            print(harmless("\n".join(f"  {style.paint('dim', line)}" for line in last)))
         return
     if log.announced is not None:
         if same_failure(log.announced, failures[0]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from ranksafe.cli.terminal import fail, note
+from ranksafe.cli.terminal import fail, harmless, note
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.directory import cache_directory
 from ranksafe.runs.errors import RunNotPossible
@@ -48,7 +48,7 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     except RunNotPossible as error:
         return fail(error.message.in_language(language), 2)
     for sentence in found:
-        print(sentence.in_language(language))
+        print(harmless(sentence.in_language(language)))
     print(_FILES.filled(path=cache_directory() / "runs").in_language(language))
     text = "\n".join(sentence.en for sentence in found)
     missing = [name for name in ("torch", "accelerate") if f"\n{name} " not in f"\n{text}"]

@@ -21,6 +21,9 @@ _UNKNOWN = Translated(
     "there is no rule `{rule}`; `ranksafe rules` lists them",
     "没有规则 `{rule}`；`ranksafe rules` 会列出所有规则",
 )
+_NO_LINE = Translated(
+    "{rule}: which line? Name it as in {file}:12", "{rule}：哪一行？请写成 {file}:12 的形式"
+)
 _INLINE_CODE = re.compile(r"`([^`]+)`")
 _PLACE = re.compile(r"(?P<file>.+?):(?P<line>\d+)(?::\d+)?:?")
 """A column and a colon may follow, as in what `check` prints."""
@@ -40,7 +43,10 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         return explain_place(Path(place["file"]), int(place["line"]), arguments, language)
     folder = Registry.load().find(arguments.rule)
     if folder is None:
-        return fail(_UNKNOWN.filled(rule=arguments.rule).in_language(language), 2)
+        file = Path(arguments.rule.partition(":")[0])
+        unknown = _NO_LINE if file.is_file() else _UNKNOWN
+        message = unknown.filled(rule=arguments.rule, file=file)
+        return fail(message.in_language(language), 2)
     style = style_for(arguments.color, sys.stdout)
     print(_rendered(folder.readme(language), style))
     return 0

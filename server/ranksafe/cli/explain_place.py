@@ -8,13 +8,13 @@ from pathlib import Path
 
 from ranksafe.checker.finding import Finding
 from ranksafe.checker.registry import Registry
+from ranksafe.cli.argument_types import positive
 from ranksafe.cli.checking import Checker, context_of
 from ranksafe.cli.options import UsedWrongly, read_analysis_options
 from ranksafe.cli.output import diagram
 from ranksafe.cli.output import text as text_output
 from ranksafe.cli.reading import UnreadableSource, read_source
 from ranksafe.cli.results import FileResult, Reported
-from ranksafe.cli.run_options import positive
 from ranksafe.cli.terminal import fail, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.semantics.rank_flow.analysis import RankFlow

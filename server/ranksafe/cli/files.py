@@ -47,7 +47,8 @@ class Configurations:
 def find_files(paths: Iterable[Path], configurations: Configurations) -> list[Path]:
     """Named files as they are, whatever their names; below named folders every Python file that is not excluded.
 
-    Each file once, in the order of the arguments and sorted below folders. Raises FileNotFoundError.
+    Each file once, in the order of the arguments and sorted below folders. Raises FileNotFoundError, and OSError for a
+    named folder that cannot be read.
     """
     found: dict[Path, None] = {}
     for path in paths:
@@ -62,7 +63,12 @@ def find_files(paths: Iterable[Path], configurations: Configurations) -> list[Pa
 
 
 def _below(folder: Path, configurations: Configurations) -> Iterator[Path]:
-    for root, folders, files in os.walk(folder):
+    def refuse(error: OSError) -> None:
+        # Whoever named it must not take it for checked; what lies deeper is passed over as before.
+        if error.filename == str(folder):
+            raise error
+
+    for root, folders, files in os.walk(folder, onerror=refuse):
         here = Path(root)
         configuration = configurations.of_folder(here).configuration
         folders[:] = sorted(name for name in folders if not configuration.excludes(here / name))

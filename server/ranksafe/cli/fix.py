@@ -14,12 +14,19 @@ from ranksafe.checker.registry import Registry
 from ranksafe.cli.checking import Checker, context_of, is_relevant
 from ranksafe.cli.files import find_files
 from ranksafe.cli.options import (
+    BROKEN_CONFIGURATION,
     AnalysisOptions,
     UsedWrongly,
     add_analysis_arguments,
     read_analysis_options,
 )
-from ranksafe.cli.reading import SourceFile, UnreadableSource, decode_source, read_bytes
+from ranksafe.cli.reading import (
+    SourceFile,
+    UnreadableSource,
+    decode_source,
+    not_written,
+    read_bytes,
+)
 from ranksafe.cli.terminal import Style, fail, note, style_for
 from ranksafe.fixes.apply import AppliedFix, FixedText, fix_text
 from ranksafe.localization import Language, Translated
@@ -86,12 +93,15 @@ class _Fixing:
         paths = self._arguments.paths or ["."]
         if paths == ["-"]:
             return self._fix_stdin()
-        files = find_files([Path(path) for path in paths], self._options.configurations)
-        self._options.check_selectors(self._registry, self._language)
-        if self._options.report_problems(self._language):
-            return 2
+        named = {Path(path) for path in paths}
+        files = find_files(named, self._options.configurations)
+        # Before anything is written: what a broken configuration says is not known, so neither is what to repair.
         for path in files:
-            self._fix_file(path)
+            self._options.configurations.of_file(path)
+        if self._is_misconfigured():
+            return 2
+        for path in sorted(files):
+            self._fix_file(path, named=path in named)
         totals = self._totals
         summary = _SUMMARY_DIFF if self._arguments.diff else _SUMMARY
         text = summary.filled(fixed=totals.fixed, remaining=totals.remaining)
@@ -103,6 +113,9 @@ class _Fixing:
 
     def _fix_stdin(self) -> int:
         name = self._arguments.stdin_filename or Path("-")
+        self._options.configurations.of_file(name)
+        if self._is_misconfigured():
+            return 2
         try:
             source = decode_source(name, sys.stdin.buffer.read())
         except UnreadableSource as error:
@@ -114,10 +127,17 @@ class _Fixing:
             sys.stdout.write(fixed.text)
         return 1 if any(item.level >= Level.WARNING for item in fixed.remaining) else 0
 
-    def _fix_file(self, path: Path) -> None:
+    def _is_misconfigured(self) -> bool:
+        self._options.check_selectors(self._registry, self._language)
+        if not self._options.report_problems(self._language):
+            return False
+        note(BROKEN_CONFIGURATION.in_language(self._language))
+        return True
+
+    def _fix_file(self, path: Path, *, named: bool) -> None:
         try:
             data = read_bytes(path)
-            if not is_relevant(data):
+            if not is_relevant(data) and b"\0" not in data:
                 return
             source = decode_source(path, data)
             fixed = self._fixed(source)
@@ -127,9 +147,10 @@ class _Fixing:
                 source.write(fixed.text)
         except UnreadableSource as error:
             note(f"{path}: {error.message.in_language(self._language)}")
+            self._totals.broken = self._totals.broken or named
             return
         except (OSError, UnicodeEncodeError) as error:
-            note(f"{path}: {error}")
+            note(not_written(path, error).in_language(self._language))
             self._totals.broken = True
             return
         self._count(path, fixed)

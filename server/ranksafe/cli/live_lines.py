@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 
-from ranksafe.cli.terminal import Style, display_width
+from ranksafe.cli.terminal import Style, display_width, harmless
 from ranksafe.localization import Language
 from ranksafe.runs.model import RunEvent
 from ranksafe.runs.watch.live import together
@@ -29,7 +29,9 @@ class LiveLines:
         lines = [
             f"{who}: {text.in_language(self._language)}" for who, text in together(event.states)
         ]
-        self._lines = [*lines, *event.devices][:_MOST_LINES]
+        self._lines = [
+            harmless(line.partition("\n")[0]) for line in (*lines, *event.devices)[:_MOST_LINES]
+        ]
         self.erase()
         self.draw()
 

@@ -12,9 +12,12 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, cast
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final, NoReturn, Protocol, cast
 
 from ranksafe import __version__
+from ranksafe.cli.streams import drop_output, open_closed_streams, speak_utf8
 from ranksafe.cli.terminal import fail
 from ranksafe.localization import LANGUAGES, Language, Translated, language_of
 
@@ -45,7 +48,13 @@ COMMANDS: Final[dict[str, _Entry]] = {
         "check", Translated("find multi-GPU pitfalls in files", "检查文件中的多 GPU 陷阱")
     ),
     "fix": _Entry("fix", Translated("repair what has a safe fix", "修复有安全修复方案的问题")),
-    "explain": _Entry("explain", Translated("show a rule's page", "显示一条规则的说明")),
+    "explain": _Entry(
+        "explain",
+        Translated(
+            "show a rule's page, or what each rank does at a line",
+            "显示一条规则的说明，或各个 rank 在某一行的行为",
+        ),
+    ),
     "rules": _Entry("rules", Translated("list the rules", "列出所有规则")),
     "run": _Entry(
         "run",
@@ -67,7 +76,10 @@ COMMANDS: Final[dict[str, _Entry]] = {
         "stacks",
         Translated("show where every rank of a run is now", "显示运行中每个 rank 的当前位置"),
     ),
-    "diagnose": _Entry("diagnose", Translated("explain a saved log", "解释已保存的日志")),
+    "diagnose": _Entry(
+        "diagnose",
+        Translated("explain a log, saved or still coming", "解释已保存的日志或正在到来的日志流"),
+    ),
     "runs": _Entry("runs", Translated("list the runs of this project", "列出此项目的运行")),
     "report": _Entry(
         "report",
@@ -91,6 +103,17 @@ _COMMANDS_TITLE = Translated("commands", "命令")
 _NOT_THERE = Translated(
     "the command `{command}` is not part of this version", "此版本不包含命令 `{command}`"
 )
+_UNKNOWN_COMMAND = Translated(
+    "there is no command `{word}`; `ranksafe --help` lists them",
+    "没有命令 `{word}`；`ranksafe --help` 会列出所有命令",
+)
+_ALIKE = Translated(" (`{command}`?)", "（是否指 `{command}`？）")
+_USED_WRONGLY = Translated(
+    "{message} (see `{command} --help`)", "{message}（见 `{command} --help`）"
+)
+_NO_WORKING_DIRECTORY = Translated(
+    "the working directory is no longer there", "当前工作目录已不存在"
+)
 
 
 def run_command_line() -> None:
@@ -101,30 +124,53 @@ def run_command_line() -> None:
 def main(words: Sequence[str]) -> int:
     """Run one command; returns its exit status. Ends early without noise when the reader of the output goes away."""
     language = _language(words)
-    _speak_utf8()
-    command = _command_in(words)
+    open_closed_streams()
+    speak_utf8()
     try:
-        if command is None:
-            return _without_command(words, language)
-        module = _load(command)
-        if module is None:
-            return fail(_NOT_THERE.filled(command=command).in_language(language), USED_WRONGLY)
-        parser = _parser(command, language)
-        module.add_arguments(parser, language)
-        rest = list(words)
-        rest.remove(command)
-        status = module.execute(parser.parse_args(rest), language)
-        sys.stdout.flush()
-        return status
+        try:
+            return _execute(words, language)
+        finally:
+            # Here, where its failure can still be told; also after argparse has printed its help.
+            sys.stdout.flush()
     except KeyboardInterrupt:
         return CANCELLED
     except BrokenPipeError:
-        # What is still buffered cannot be written either: give the interpreter nothing to complain about.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
         return 0
+    except OSError as error:
+        # A full disk below standard output, most of all: commands word what they expect themselves.
+        drop_output()
+        place = "" if error.filename is None else f"{error.filename}: "
+        return fail(f"{place}{error.strerror or error}", USED_WRONGLY)
 
 
-def _command_in(words: Sequence[str]) -> str | None:
+def _execute(words: Sequence[str], language: Language) -> int:
+    if not _has_working_directory():
+        return fail(_NO_WORKING_DIRECTORY.in_language(language), USED_WRONGLY)
+    word = _first_word(words)
+    if word is None:
+        return _without_command(words, language)
+    if word not in COMMANDS:
+        return _unknown_command(word, language)
+    module = _load(word)
+    if module is None:
+        return fail(_NOT_THERE.filled(command=word).in_language(language), USED_WRONGLY)
+    parser = _parser(word, language)
+    module.add_arguments(parser, language)
+    rest = list(words)
+    rest.remove(word)
+    return module.execute(parser.parse_args(rest), language)
+
+
+def _has_working_directory() -> bool:
+    try:
+        Path.cwd()
+    except OSError:
+        return False
+    return True
+
+
+def _first_word(words: Sequence[str]) -> str | None:
     """The first word that is not an option or the value of ``--lang``."""
     skip = False
     for word in words:
@@ -132,10 +178,8 @@ def _command_in(words: Sequence[str]) -> str | None:
             skip = False
         elif word == "--lang":
             skip = True
-        elif word in COMMANDS:
-            return word
         elif not word.startswith("-"):
-            return None
+            return word
     return None
 
 
@@ -149,12 +193,24 @@ def _load(command: str) -> Command | None:
         raise
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what was wrong in one line, where argparse prints all options before it."""
+
+    language: Language = "en"
+
+    def error(self, message: str) -> NoReturn:
+        """Print what was wrong and where to read on, and exit."""
+        text = _USED_WRONGLY.filled(message=message, command=self.prog)
+        self.exit(fail(text.in_language(self.language), USED_WRONGLY))
+
+
 def _parser(command: str, language: Language) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog=f"ranksafe {command}",
         description=COMMANDS[command].summary.in_language(language),
         allow_abbrev=False,
     )
+    parser.language = language
     parser.add_argument(
         "--lang", choices=LANGUAGES, default=language, help=_LANGUAGE_HELP.in_language(language)
     )
@@ -162,23 +218,32 @@ def _parser(command: str, language: Language) -> argparse.ArgumentParser:
 
 
 def _without_command(words: Sequence[str], language: Language) -> int:
-    """``--help``, ``--version``, nothing at all, or a word that is no command."""
+    """``--help``, ``--version``, or nothing at all."""
     summaries = "\n".join(
         f"  {name:<10} {entry.summary.in_language(language)}" for name, entry in COMMANDS.items()
     )
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="ranksafe",
         description=_DESCRIPTION.in_language(language),
         epilog=f"{_COMMANDS_TITLE.in_language(language)}:\n{summaries}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.language = language
     parser.add_argument("--version", action="version", version=f"ranksafe {__version__}")
     parser.add_argument("--lang", choices=LANGUAGES, help=_LANGUAGE_HELP.in_language(language))
     parser.add_argument("command", metavar="COMMAND", choices=list(COMMANDS), nargs="?")
     parser.parse_args(words)
     parser.print_help()
     return USED_WRONGLY
+
+
+def _unknown_command(word: str, language: Language) -> int:
+    alike = get_close_matches(word, COMMANDS, n=1)
+    text = _UNKNOWN_COMMAND.filled(word=word).in_language(language)
+    if alike:
+        text += _ALIKE.filled(command=alike[0]).in_language(language)
+    return fail(text, USED_WRONGLY)
 
 
 def _language(words: Sequence[str]) -> Language:
@@ -194,15 +259,3 @@ def _language(words: Sequence[str]) -> Language:
     return language_of(
         environment.get("LC_ALL") or environment.get("LC_MESSAGES") or environment.get("LANG")
     )
-
-
-def _speak_utf8() -> None:
-    """Messages and source lines are not ASCII; a terminal or pipe with another encoding gets what it can show."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            encoding = (stream.encoding or "").lower().replace("_", "-")
-            is_ascii = encoding in ("ascii", "us-ascii", "ansi-x3.4-1968")
-            reconfigure(
-                errors="backslashreplace", encoding="utf-8" if is_ascii else stream.encoding
-            )

@@ -18,6 +18,7 @@ from ranksafe.checker.configuration import (
     read_configuration_file,
 )
 from ranksafe.checker.registry import Registry
+from ranksafe.cli.argument_types import positive
 from ranksafe.cli.files import Configurations
 from ranksafe.cli.output_options import add_color_argument
 from ranksafe.cli.terminal import note
@@ -55,6 +56,9 @@ _WRONG_ASSUMPTION = Translated(
 _UNKNOWN_RULE = Translated("no rule fits `{selector}`", "没有与 `{selector}` 相符的规则")
 _NO_CONFIG = Translated("{path}: no such configuration file", "{path}：配置文件不存在")
 _NO_TABLE = Translated("{path}: has no [tool.ranksafe] table", "{path}：没有 [tool.ranksafe] 表")
+_EMPTY_PATH = Translated("an empty word is no path", "空字符串不是路径")
+_NO_PYTHON = Translated("{path}: no such interpreter", "{path}：解释器不存在")
+BROKEN_CONFIGURATION = Translated("the configuration cannot be used", "配置文件不可用")
 _COMMAND_LINE = "command line"
 _PROJECT_MARKERS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
 
@@ -78,7 +82,7 @@ def add_analysis_arguments(parser: argparse.ArgumentParser, language: Language) 
     parser.add_argument("--ignore", action="append", metavar="RULES", help=text("ignore"))
     parser.add_argument("--config", type=Path, metavar="FILE", help=text("config"))
     parser.add_argument("--preview", action="store_true", default=None, help=text("preview"))
-    parser.add_argument("--gpus", type=_positive, metavar="N", help=text("gpus"))
+    parser.add_argument("--gpus", type=positive, metavar="N", help=text("gpus"))
     parser.add_argument("--launcher", choices=_LAUNCHERS, help=text("launcher"))
     parser.add_argument("--assume", action="append", metavar="NAME==VERSION", help=text("assume"))
     parser.add_argument("--python", type=Path, metavar="PATH", help=text("python"))
@@ -163,6 +167,11 @@ class AnalysisOptions:
 
 def read_analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:
     """The shared arguments. Raises UsedWrongly."""
+    if "" in arguments.paths:
+        # As from a shell variable that is not set; `Path("")` would be the whole working directory.
+        raise UsedWrongly(_EMPTY_PATH)
+    if arguments.python is not None and not arguments.python.exists():
+        raise UsedWrongly(_NO_PYTHON.filled(path=arguments.python))
     versions = {}
     for text in arguments.assume or ():
         parsed = parse_assumption(text)
@@ -208,13 +217,6 @@ def _listed(values: list[str] | None) -> tuple[str, ...] | None:
     if values is None:
         return None
     return tuple(item.strip() for value in values for item in value.split(",") if item.strip())
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
 
 
 def _problem_text(problem: ConfigurationProblem, language: Language) -> str:

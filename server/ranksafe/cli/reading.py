@@ -19,6 +19,9 @@ _TOO_LARGE = Translated("not checked: larger than {limit} MiB", "未检查：文
 _NO_FILE = Translated("not checked: it is not a regular file", "未检查：不是普通文件")
 BINARY = Translated("not checked: it is not a text file", "未检查：不是文本文件")
 _UNREADABLE = Translated("cannot be read: {reason}", "无法读取：{reason}")
+_UNWRITABLE = Translated(
+    "{path}: cannot be written and is as it was: {reason}", "{path}：无法写入，内容未变：{reason}"
+)
 _UNKNOWN_ENCODING = Translated(
     "not checked: its encoding declaration is not usable ({reason})",
     "未检查：编码声明不可用（{reason}）",
@@ -47,9 +50,19 @@ class SourceFile:
     has_bom: bool = False
 
     def write(self, text: str) -> None:
-        """Replace the file's content, in its own encoding. Raises OSError and UnicodeEncodeError."""
+        """Replace the file's content, in its own encoding. Raises OSError and UnicodeEncodeError.
+
+        The file stays the one it is (its owner, mode and links). Where the disk has no room for the new content, the
+        old one is still there: it is not cut off before the new one has been written over it.
+        """
         data = text.encode(self.encoding)
-        self.path.write_bytes(_UTF8_BOM + data if self.has_bom else data)
+        with self.path.open("r+b", buffering=0) as file:
+            before = file.read()
+            try:
+                _write_all(file, _UTF8_BOM + data if self.has_bom else data)
+            except OSError:
+                _write_all(file, before)
+                raise
 
 
 def read_source(path: Path) -> SourceFile:
@@ -58,6 +71,20 @@ def read_source(path: Path) -> SourceFile:
     Raises UnreadableSource.
     """
     return decode_source(path, read_bytes(path))
+
+
+def not_written(path: Path, error: OSError | UnicodeEncodeError) -> Translated:
+    """Why `SourceFile.write` failed."""
+    reason = error.strerror or error if isinstance(error, OSError) else error
+    return _UNWRITABLE.filled(path=path, reason=reason)
+
+
+def _write_all(file: io.FileIO, data: bytes) -> None:
+    file.seek(0)
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+    file.truncate()
 
 
 def read_bytes(path: Path) -> bytes:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ranksafe.cli.terminal import Style, display_width
+from ranksafe.cli.terminal import Style, display_width, harmless
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.model import Failure, Frame
+from ranksafe.runs.plain_files import source_lines
 
 _AROUND = 2
 """Lines shown before and after the one that failed."""
@@ -26,13 +27,13 @@ _RULE = Translated("rule", "规则")
 def render_failure(failure: Failure, language: Language, style: Style) -> str:
     """Several lines, without the last line end: place, message, source, explanation, call chain."""
     if failure.root_cause:
-        return "\n".join(_lines(failure, language, style, _ROOT, "red"))
-    return "\n".join(_lines(failure, language, style, _OTHER, "yellow"))
+        return harmless("\n".join(_lines(failure, language, style, _ROOT, "red")))
+    return harmless("\n".join(_lines(failure, language, style, _OTHER, "yellow")))
 
 
 def render_limit(limit: Failure, language: Language, style: Style) -> str:
     """The same for what a simulation could not do, which is not called a failure."""
-    return "\n".join(_lines(limit, language, style, _LIMIT, "yellow"))
+    return harmless("\n".join(_lines(limit, language, style, _LIMIT, "yellow")))
 
 
 def _lines(
@@ -83,11 +84,7 @@ def _snippet(failure: Failure, style: Style, color: str) -> Iterator[str]:
     """The lines around the failure; nothing when the file cannot be read any more."""
     assert failure.filename is not None
     assert failure.line is not None
-    try:
-        text = Path(failure.filename).read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return
-    lines = text.splitlines()
+    lines = source_lines(failure.filename)
     if not 0 < failure.line <= len(lines):
         return
     first = max(1, failure.line - _AROUND)

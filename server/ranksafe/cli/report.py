@@ -10,6 +10,7 @@ from ranksafe.cli.terminal import fail, note
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.records.comparison import compare
 from ranksafe.runs.records.kept_runs import NoSuchRun, run_named
+from ranksafe.runs.report.history_page import REPORT_FILE, write_report
 from ranksafe.runs.report.page import report
 
 _RUN_HELP = Translated(
@@ -44,9 +45,12 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     except NoSuchRun as error:
         return fail(error.message.in_language(language), 2)
     comparison = None if other is None else compare(other, run)
-    path = arguments.output or run.directory / "report.html"
+    path: Path = arguments.output or run.directory / REPORT_FILE
     try:
-        path.write_text(report(run, language, comparison), encoding="utf-8")
+        if arguments.output is None:
+            write_report(run, language, comparison)
+        else:
+            path.write_text(report(run, language, comparison), encoding="utf-8")
     except OSError as error:
         message = _CANNOT_WRITE.filled(path=path, reason=error.strerror)
         return fail(message.in_language(language), 2)

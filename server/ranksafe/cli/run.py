@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 
+from ranksafe.cli.argument_types import positive
 from ranksafe.cli.run_options import (
     add_common_arguments,
     add_rehearsal_arguments,
-    positive,
     request_of,
 )
 from ranksafe.cli.running import carry_out

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ranksafe.cli.argument_types import positive, seconds, size
 from ranksafe.cli.output_options import add_output_arguments
 from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.settings import (
@@ -63,8 +63,6 @@ _HELP = {
         "即使无法隔离脚本的文件和网络也进行预演",
     ),
 }
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[KMGT]?i?B?)", re.IGNORECASE)
-_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def add_common_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
@@ -79,7 +77,7 @@ def add_common_arguments(parser: argparse.ArgumentParser, language: Language) ->
         "--launcher", choices=["accelerate", "torchrun", "python"], help=text("launcher")
     )
     parser.add_argument("--python", type=Path, metavar="PATH", help=text("python"))
-    parser.add_argument("--timeout", type=float, metavar="SECONDS", help=text("timeout"))
+    parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help=text("timeout"))
     add_output_arguments(parser, language, ("text", "json", "github"))
     _take_script_arguments(parser)
 
@@ -150,26 +148,6 @@ def rehearsal_of(arguments: argparse.Namespace) -> RehearsalOptions:
         shrink=Shrink(arguments.shrink),
         isolation=Isolation(arguments.isolation),
     )
-
-
-def positive(text: str) -> int:
-    """A whole number from 1 on, for argparse."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number
-
-
-def size(text: str) -> int:
-    """Bytes in a size like ``24GiB``, ``24G`` or ``512 MiB``, for argparse; all are powers of 1024, as nvidia-smi's."""
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size: 24GiB, 512MiB")
-    unit = match["unit"].upper().rstrip("B").rstrip("I")
-    number = int(float(match["number"]) * 1024 ** _POWERS[unit])
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is nothing")
-    return number
 
 
 def _take_script_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from ranksafe.cli.live_lines import LiveLines
 from ranksafe.cli.output import run_as_github
 from ranksafe.cli.render_failure import render_failure, render_limit
-from ranksafe.cli.terminal import Style, fail, note, style_for
+from ranksafe.cli.terminal import Style, fail, harmless, note, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.errors import RunCancelled, RunNotPossible
 from ranksafe.runs.log import mark
@@ -67,13 +67,13 @@ def carry_out(
         else:
             run = wanted(screen.show)
     except RunNotPossible as error:
-        cancelled = isinstance(error, RunCancelled)
-        if kind == "json":
-            print(json.dumps(_not_started(wanted, error, language), ensure_ascii=False))
-        if kind == "github" and not cancelled:
-            print(run_as_github.not_started(error.message.in_language(language)), end="")
-        return fail(error.message.in_language(language), 130 if cancelled else 2)
-    result = _wait(run, language)
+        return _refused(wanted, error, kind, language)
+    try:
+        result = _wait(run, language)
+    except RunNotPossible as error:
+        screen.end()
+        _refused(wanted, error, kind, language, Outcome.FAILED)
+        return _STATUS[Outcome.FAILED]
     screen.end()
     if result.failures and result.failures[0].rank is None:
         screen.show_launcher()
@@ -86,6 +86,23 @@ def carry_out(
     if kind == "github":
         print(run_as_github.render(result, language), end="")
     return _STATUS[result.outcome]
+
+
+def _refused(
+    wanted: object,
+    error: RunNotPossible,
+    kind: str,
+    language: Language,
+    outcome: Outcome = Outcome.NOT_STARTED,
+) -> int:
+    """There is no result: say why; returns the exit status of a run that was not started."""
+    cancelled = isinstance(error, RunCancelled)
+    if kind == "json":
+        outcome = Outcome.CANCELLED if cancelled else outcome
+        print(json.dumps(_without_result(wanted, error, language, outcome), ensure_ascii=False))
+    if kind == "github" and not cancelled:
+        print(run_as_github.not_started(error.message.in_language(language)), end="")
+    return fail(error.message.in_language(language), 130 if cancelled else 2)
 
 
 def _asking(agreed: bool, language: Language) -> Callable[[Translated], bool] | None:
@@ -149,7 +166,8 @@ class _Screen:
         elif event.kind in ("status", "step", "hang"):
             self.said.add(event.text)
             color = "yellow" if event.kind == "hang" else "cyan"
-            print(self._style.paint(color, f"ranksafe: {event.text}"), file=sys.stderr, flush=True)
+            text = harmless(f"ranksafe: {event.text}")
+            print(self._style.paint(color, text), file=sys.stderr, flush=True)
 
     def show_launcher(self) -> None:
         """Print what was kept back: no rank has a reason of its own."""
@@ -176,12 +194,13 @@ def _summarize(
     print("\n" + "\n".join(lines), file=sys.stderr)
 
 
-def _not_started(wanted: object, error: RunNotPossible, language: Language) -> dict[str, Any]:
-    cancelled = isinstance(error, RunCancelled)
+def _without_result(
+    wanted: object, error: RunNotPossible, language: Language, outcome: Outcome
+) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "run_id": None,
-        "outcome": (Outcome.CANCELLED if cancelled else Outcome.NOT_STARTED).value,
+        "outcome": outcome.value,
         "target": wanted.target if isinstance(wanted, RunRequest) else None,
         "command": [],
         "modified": [],

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ranksafe.cli.output_options import add_output_arguments
-from ranksafe.cli.terminal import Style, display_width, style_for
+from ranksafe.cli.terminal import Style, display_width, harmless, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.records.kept_runs import (
     KeptRun,
@@ -26,6 +26,10 @@ _ALL_HELP = Translated(
 _NONE = Translated(
     "No run of {project} is kept. Start one with: ranksafe run train.py",
     "没有保存 {project} 的运行。用以下命令开始一次运行：ranksafe run train.py",
+)
+_NONE_AT_ALL = Translated(
+    "No run is kept. Start one with: ranksafe run train.py",
+    "没有保存任何运行。用以下命令开始一次运行：ranksafe run train.py",
 )
 _COLORS = {"succeeded": "green", "failed": "red", "silent-failure": "red", "not-started": "red"}
 _LONGEST_REASON = 100
@@ -45,13 +49,14 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         print(json.dumps([run.as_json() for run in runs], ensure_ascii=False, indent=2))
         return 0
     if not runs:
-        print(_NONE.filled(project=project_of(folder)).in_language(language))
+        none = _NONE_AT_ALL if arguments.all else _NONE.filled(project=project_of(folder))
+        print(none.in_language(language))
         return 0
     style = style_for(arguments.color, sys.stdout)
     rows = [_cells(run, language) for run in runs]
     widths = [max(display_width(row[column]) for row in rows) for column in range(5)]
     for run, row in zip(runs, rows, strict=True):
-        print(_line(run, row, widths, style))
+        print(harmless(_line(run, row, widths, style)))
     return 0
 
 
@@ -61,7 +66,6 @@ def reason_of(run: KeptRun) -> str:
     if first is None:
         return ""
     text = str(first.get("message") or first.get("kind") or "").partition("\n")[0]
-    text = "".join(each if each.isprintable() else "\ufffd" for each in text)
     if len(text) > _LONGEST_REASON:
         text = text[: _LONGEST_REASON - 1] + "…"
     location = first.get("location")
@@ -74,9 +78,18 @@ def reason_of(run: KeptRun) -> str:
 
 def _cells(run: KeptRun, language: Language) -> list[str]:
     seconds = "" if run.seconds is None else f"{run.seconds:.0f} s"
-    script = "".join(each if each.isprintable() else "\ufffd" for each in run.script.name)
     outcome = outcome_text(run.outcome, language)
-    return [run.run_id, started_text(run), script, run.target, outcome, seconds, reason_of(run)]
+    cells = [
+        run.run_id,
+        started_text(run),
+        run.script.name,
+        run.target,
+        outcome,
+        seconds,
+        reason_of(run),
+    ]
+    # One line for each run.
+    return [cell.replace("\n", "\ufffd") for cell in cells]
 
 
 def _line(run: KeptRun, cells: Sequence[str], widths: Sequence[int], style: Style) -> str:

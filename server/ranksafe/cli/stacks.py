@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksafe.cli.output_options import add_output_arguments
-from ranksafe.cli.terminal import Style, fail, note, style_for
+from ranksafe.cli.terminal import Style, fail, harmless, note, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.attach import seen_for_a_while, waiting_runs
 from ranksafe.runs.directory import cache_directory, is_going_on
@@ -63,7 +63,7 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         style = style_for(arguments.color, sys.stdout)
         for look in looks:
             lines = _lines(look, user_code, arguments.all_threads, language, style)
-            print("\n".join(lines) + "\n")
+            print(harmless("\n".join(lines)) + "\n")
     if not looks:
         note(_NO_RANKS.filled(run=directory.name).in_language(language))
     return 0 if looks else 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import unicodedata
 from dataclasses import dataclass
@@ -32,6 +33,23 @@ class Style:
         return f"\x1b[{_CODES[color]}m{text}\x1b[0m" if self.enabled and text else text
 
 
+_COMMANDS = re.compile(
+    "(\x1b\\[(?:0|1|2|1;31|32|1;33|34|36)m)"
+    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
+"""Group 1: what `Style` writes. All others command a terminal, or make a line read in another order than it is."""
+
+
+def harmless(text: str) -> str:
+    """``text`` of a log, a record or another host as it may be printed: it has colours of ours and nothing else that a
+    terminal obeys. Line ends and tabs stay."""
+    return text if text.isprintable() else _COMMANDS.sub(_kept, text)
+
+
+def _kept(found: re.Match[str]) -> str:
+    return found[1] or "\ufffd"
+
+
 def style_for(choice: ColorChoice, stream: TextIO) -> Style:
     """Colours as asked for; with ``auto`` on terminals only, and as NO_COLOR and FORCE_COLOR say (no-color.org)."""
     if choice != "auto":
@@ -58,10 +76,10 @@ def _character_width(character: str) -> int:
 
 def fail(message: str, status: int) -> int:
     """Say on stderr what went wrong; returns ``status``."""
-    print(f"ranksafe: {message}", file=sys.stderr)
+    note(message)
     return status
 
 
 def note(message: str) -> None:
     """Say something on stderr that is no reason to stop."""
-    print(f"ranksafe: {message}", file=sys.stderr)
+    print(f"ranksafe: {harmless(message)}", file=sys.stderr)

@@ -184,7 +184,7 @@ def _answering(server: RanksafeServer, name: str, handler: _Handler) -> Callable
             message = refused.message
         except RunNotPossible as error:
             message = CANNOT_RUN.filled(reason=error.message)
-        except (TypeError, OSError) as error:
+        except (TypeError, ValueError, OSError) as error:
             message = WRONG_ARGUMENTS.filled(command=name, reason=error)
         text = message.in_language(server.language)
         server.warn(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import TYPE_CHECKING, Final
 
 from lsprotocol import types
@@ -120,13 +121,17 @@ def _launch_sensitive_calls(module: Module) -> list[ast.Call]:
     return found
 
 
+_CODE: Final = re.compile(r"((?<!`)`[^`\n]+`(?!`))")
+"""Only what Markdown, too, takes for code: a stray backtick, of a version's name say, must not let a link through."""
+_MARKUP: Final = re.compile(r"[\\`*_<>\[\]!]")
+
+
 def _escaped(text: str) -> str:
     """Text as Markdown that shows it literally, except for code in backticks, which messages use on purpose."""
-    parts = text.split("`")
+    parts = _CODE.split(text)
     for index in range(0, len(parts), 2):
-        for character in "\\*_<>[]":
-            parts[index] = parts[index].replace(character, f"\\{character}")
-    return "`".join(parts)
+        parts[index] = _MARKUP.sub(r"\\\g<0>", parts[index])
+    return "".join(parts)
 
 
 def register(server: RanksafeServer) -> None:

@@ -27,11 +27,12 @@ class Annotations:
 
 
 def annotate(log: Path, folders: Sequence[Path], language: Language) -> Annotations:
-    """Explain ``log`` and place what it tells of. Raises OSError when it cannot be read."""
+    """Explain ``log`` and place what it tells of. Raises OSError when it cannot be read, or is no ordinary file."""
     from ranksafe.runs.follow_log import FollowedLog
+    from ranksafe.runs.plain_files import open_plain
 
     followed = FollowedLog(language)
-    with log.open("rb") as file:
+    with open_plain(log, through_links=True) as file:
         while data := file.read(_PIECE):
             followed.feed(data)
     failures = followed.finish()

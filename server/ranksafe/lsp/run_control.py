@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,9 @@ from ranksafe.lsp.run_request import is_rehearsal
 if TYPE_CHECKING:
     from ranksafe.lsp.server import RanksafeServer
     from ranksafe.runs.model import Failure, RunEvent, RunRequest, RunResult
+
+
+logger = logging.getLogger(__name__)
 
 
 class RunningRun(Protocol):
@@ -127,7 +131,7 @@ class RunControl:
         self._active[run.run_id] = Active(request.script, run, progress)
         self._last_run_of[request.script] = run.run_id
         progress.on_cancel(run.cancel)
-        _in_thread(lambda: run.wait(), lambda result: self._ended(run.run_id, result), loop)
+        _in_thread(lambda: run.wait(), lambda *end: self._ended(run.run_id, *end), loop)
         self._server.lenses_changed()
         return run.run_id
 
@@ -175,9 +179,16 @@ class RunControl:
         server.publisher.show_unopened(server.unopened_failures())
         server.log(event.text)
 
-    def _ended(self, run_id: str, result: RunResult | None) -> None:
+    def _ended(self, run_id: str, result: RunResult | None, reason: Translated) -> None:
+        """``reason``: why there is no result, where there is none."""
         active = self._active.pop(run_id, None)
-        if active is None or result is None:
+        if active is None:
+            return
+        if result is None:
+            active.progress.end("")
+            lost = RUN_FAILED.filled(file=active.script.name, reason=reason)
+            self._server.warn(lost.in_language(self._server.language))
+            self._server.lenses_changed()
             return
         if result.log is not None:
             self._logs[run_id] = result.log
@@ -203,15 +214,23 @@ _LONGEST_END_SECONDS = 15.0
 
 def _in_thread(
     work: Callable[[], RunResult | None],
-    then: Callable[[RunResult | None], None],
+    then: Callable[[RunResult | None, Translated], None],
     loop: asyncio.AbstractEventLoop,
 ) -> None:
     """A thread of its own: a run takes hours, and the pool's threads would hold up the server's end."""
 
     def body() -> None:
-        result = work()
+        from ranksafe.runs.errors import RunNotPossible
+
+        result, reason = None, FAILED_WITHOUT_REASON
+        try:
+            result = work()
+        except RunNotPossible as error:
+            reason = error.message
+        except Exception:
+            logger.exception("the end of a run is not known")
         if not loop.is_closed():
-            loop.call_soon_threadsafe(then, result)
+            loop.call_soon_threadsafe(then, result, reason)
 
     threading.Thread(target=body, daemon=True).start()
 

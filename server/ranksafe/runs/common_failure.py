@@ -14,6 +14,8 @@ from ranksafe.runs.log_text.reader import SaidBy
 _LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
 _CRASHES = frozenset({-4, -6, -7, -8, -11})
 _RESTARTED = re.compile(r"will restart worker group", re.IGNORECASE)
+_WRITTEN_TOGETHER = re.compile(r"(?P<one>[A-Za-z_]+?(?:Error|Exception))(?P=one)+:")
+"""The type of what several ranks raised at the same moment, written into one line."""
 _LAUNCHED = re.compile(
     r"torch[./]distributed[./](?:run|launch|elastic)|multi_gpu_launcher|deepspeed_launcher|^srun: |launch\.py:\d+"
     r"|ChildFailedError|failed \(exitcode: |Sending process \d+ closing signal|ray::\w",
@@ -41,6 +43,10 @@ def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
     raised |= loose
     if not any(each.type for each in raised.values()):
         return _ended_alike(read_launcher(evidence.launcher))
+    if len(raised) == 1 and any(
+        _WRITTEN_TOGETHER.match(text) for each in said.others for _, text in each
+    ):
+        return 2
     if len(raised) < 2 or any(each.group or follows(each) for each in raised.values()):
         return 0
     return len(raised) if len({gist(each) for each in raised.values()}) == 1 else 0

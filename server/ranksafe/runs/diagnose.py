@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ranksafe.localization import Language
@@ -11,10 +11,9 @@ from ranksafe.runs.common_failure import (
     follows,
     is_open_ended,
     ranks_alike,
-    was_launched,
 )
 from ranksafe.runs.explain import words
-from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised, RankEvidence, fatal_frames
+from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence, fatal_frames
 from ranksafe.runs.explain.explain import explain
 from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher
 from ranksafe.runs.explain.locate import UserCode
@@ -24,22 +23,25 @@ from ranksafe.runs.explain.printed import (
     last_complaint,
     printed_failure,
 )
-from ranksafe.runs.explain.slurm_tasks import exited_rank, failed_task, tasks_are_ranks
+from ranksafe.runs.explain.signatures import match
+from ranksafe.runs.explain.slurm_tasks import failed_task, tasks_are_ranks
 from ranksafe.runs.explain.traceback_text import (
     cut_traceback,
     locate_tracebacks,
     outside,
 )
-from ranksafe.runs.explain.unfold import spawned_rank
 from ranksafe.runs.log_text.reader import Line, LogReader, SaidBy
+from ranksafe.runs.loose_tracebacks import NO_RANK, add_loose
 from ranksafe.runs.lost_threads import add_threads, of_threads
 from ranksafe.runs.model import Failure
-from ranksafe.runs.survived import counts_on, final, last_traceback, not_gone_on, went_on
+from ranksafe.runs.survived import counts_on, final, last_traceback, went_on
 
 _LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
 _BAD_EXIT = re.compile(
     r"^srun: error: .*: Exited with exit code [1-9]|exits with return code = -?[1-9]"
-    r"|Error executing job with overrides: |^Exited with exit code [1-9]\d*\.$",
+    r"|Error executing job with overrides: |^Exited with exit code [1-9]\d*\.$"
+    r"|^Set the environment variable HYDRA_FULL_ERROR=1|Got fatal signal from worker processes"
+    r"|^Error: failed to run torchrun ",
     re.MULTILINE,
 )
 _SAYS_SO = re.compile(
@@ -52,17 +54,12 @@ _SAYS_SO = re.compile(
 _REPORT = re.compile(
     r"^\[rank\d+\]: Traceback|failed \(exitcode: |ChildFailedError|Sending process \d+ closing signal"
 )
-_LAUNCHER_FILE = re.compile(
-    r"torch/distributed/(?:run|launch)\.py$|accelerate/commands/launch\.py$"
-)
 _STOPPED_AT_ONCE = frozenset({-4, -7, -8, -9, -11})
 """Signals after which no traceback can be the reason."""
 _CRASHES = frozenset({-4, -6, -7, -8, -11})
 _OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
 _UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
 _TAIL_SHOWN = 12
-_TELLING_WORDS = 20
-"""Characters of a message that are enough to know it again."""
 
 
 def diagnose(text: str, language: Language = "en") -> list[Failure]:
@@ -100,7 +97,7 @@ def evidence_of(said: SaidBy) -> Evidence:
         rank.raised is None or _only_follows(rank) or not rank.raised.frames
         for rank in ranks.values()
     ):
-        _add_loose(ranks, said, report, ended)
+        add_loose(ranks, said, report, ended)
     add_threads(ranks, said)
     caused = any(rank.raised and not _only_follows(rank) for rank in ranks.values())
     for number, code in report.exits.items():
@@ -119,7 +116,7 @@ def evidence_of(said: SaidBy) -> Evidence:
         _add_cut_off(ranks, said)
     last = said.tail[-1][1].strip() if said.tail and not ranks and not ended else ""
     if is_exception(last) and not any(word in last for word in _LAUNCHER_WORDS):
-        ranks[_NO_RANK] = RankEvidence(_NO_RANK, raised=Raised("", last, ()))
+        ranks[NO_RANK] = RankEvidence(NO_RANK, raised=Raised("", last, ()))
     failed = bool(report.exits) or any(rank.raised for rank in ranks.values())
     everything = "\n".join([launcher, *texts.values()])
     failed = failed or any(word in everything for word in _LAUNCHER_WORDS)
@@ -165,49 +162,6 @@ def _survived(lines: list[Line], said: SaidBy, ended: bool) -> Callable[[int, bo
     return lambda at, warns: (not ended and went_on(at, said)) or (warns and counts_on(at, lines))
 
 
-def _add_loose(
-    ranks: dict[int, RankEvidence], said: SaidBy, report: LauncherReport, ended: bool
-) -> None:
-    """Tracebacks of nobody: ranks before they knew their number, or the only rank.
-
-    Of those that end the log the first that is no mere consequence counts.
-    """
-    exits = report.exits.values()
-    found = [
-        each
-        for lines in said.others
-        for each in not_gone_on(final(locate_tracebacks(lines), said, ended), lines, exits)
-    ]
-    if not found:
-        return
-    found.sort(key=lambda each: (follows(each.raised), each.raised.where is not None, each.first))
-    chosen = found[0]
-    number = spawned_rank(chosen.raised)
-    if _is_launchers(chosen.raised):
-        number = _NO_RANK
-    number = _by_message(chosen.raised, ranks) if number is None else number
-    if number is None:
-        launcher = "\n".join(_joined(lines) for lines in said.others)
-        several = bool(said.ranks) or was_launched(launcher)
-        number = report.first if report.first is not None else exited_rank(launcher)
-        number = (_NO_RANK if several else 0) if number is None else number
-    rank = ranks.setdefault(number, RankEvidence(number))
-    if rank.raised is not None and follows(chosen.raised):
-        return
-    rank.raised, rank.raised_at = chosen.raised, LOOSE
-
-
-def _by_message(raised: Raised, ranks: Mapping[int, RankEvidence]) -> int | None:
-    """The only rank whose printed message quotes the exception's."""
-    said = raised.message.strip().split("\n", 1)[0]
-    quoting = [
-        number
-        for number, rank in ranks.items()
-        if rank.raised and not rank.raised.type and said in rank.raised.message
-    ]
-    return quoting[0] if len(said) >= _TELLING_WORDS and len(quoting) == 1 else None
-
-
 def _add_printed(
     ranks: dict[int, RankEvidence], said: SaidBy, report: LauncherReport, ended: bool
 ) -> None:
@@ -217,7 +171,7 @@ def _add_printed(
         printed = printed_failure(free, _survived(free, said, ended))
         if printed is None or (report.exits and printed.signature.kind == "stopped-by-launcher"):
             continue
-        number = report.first if report.first is not None else _NO_RANK
+        number = report.first if report.first is not None else NO_RANK
         rank = ranks.setdefault(number, RankEvidence(number))
         if rank.raised is None or (_only_follows(rank) and not printed.secondary):
             rank.raised, rank.raised_at = _with_stack(printed, _joined(lines)), float(printed.at)
@@ -227,6 +181,11 @@ def _add_cut_off(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
     """Tracebacks that nothing caught and in whose middle the log ends."""
     for number in said.uncaught & ranks.keys():
         ranks[number].raised = cut_traceback(said.ranks[number])
+    if ranks or not said.others:
+        return
+    last = max(said.others, key=lambda lines: lines[-1][0] if lines else 0)
+    if last and said.tail and last[-1][0] == said.tail[-1][0] and (cut := cut_traceback(last)):
+        ranks[NO_RANK] = RankEvidence(NO_RANK, raised=cut)
 
 
 def _add_stack(ranks: dict[int, RankEvidence], launcher: str, report: LauncherReport) -> None:
@@ -247,11 +206,6 @@ def _only_follows(rank: RankEvidence) -> bool:
     return rank.raised is not None and follows(rank.raised)
 
 
-def _is_launchers(raised: Raised) -> bool:
-    """Whether the launcher itself failed, before any rank existed."""
-    return any(_LAUNCHER_FILE.search(frame.filename) for frame in raised.frames)
-
-
 def _joined(lines: Iterable[Line]) -> str:
     return "\n".join(text for _, text in lines)
 
@@ -263,6 +217,10 @@ def _finished(failure: Failure, said: SaidBy) -> Failure:
     if failure.kind == "exit-status" and not failure.frames:
         complaint = last_complaint(_end_of(said))
         told = words.PRINTED_BEFORE.filled(line=complaint) if complaint else words.NOT_IN_LOG
+        known = match(complaint) if complaint and is_exception(complaint) else None
+        if complaint and known is not None and not known[0].secondary:
+            failure = replace(failure, kind=known[0].kind, code=known[0].code, message=complaint)
+            told = known[1]
         failure = replace(failure, explanation=told)
     if failure.root_cause and failure.kind in _UNKNOWN and not failure.frames:
         failure = replace(failure, excerpt=_end_of(said))
@@ -285,7 +243,3 @@ def _end_of(said: SaidBy) -> tuple[str, ...]:
     lines = [text.rstrip() for _, text in said.tail]
     report = next((at for at, text in enumerate(lines) if _REPORT.search(text)), len(lines))
     return tuple((lines[:report] or lines)[-_TAIL_SHOWN:])
-
-
-_NO_RANK = -1_000_000
-"""Of a message that names no rank."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ranksafe.localization import Translated
 from ranksafe.runs.errors import RunNotPossible
+from ranksafe.runs.plain_files import open_plain
 
 KEPT_RUNS = 30
 """Older runs are deleted when a new one starts."""
@@ -31,13 +32,14 @@ def new_run_directory(needed_bytes: int = 20 * 2**20) -> Path:
     """
     runs = cache_directory() / "runs"
     try:
-        runs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        cache_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
+        runs.mkdir(mode=0o700, exist_ok=True)
         prune(runs)
         if shutil.disk_usage(runs).free < needed_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         directory = runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
         directory.mkdir(mode=0o700)
-        (directory / "in-use").write_text(str(os.getpid()), encoding="utf-8")
+        occupy(directory)
     except OSError as error:
         raise RunNotPossible(_CANNOT_WRITE.filled(path=runs, reason=error.strerror)) from error
     return directory
@@ -57,8 +59,9 @@ def release(directory: Path) -> None:
 
 
 def occupy(directory: Path) -> None:
-    """This process follows the run again. Raises OSError."""
-    (directory / "in-use").write_text(str(os.getpid()), encoding="utf-8")
+    """This process follows the run. Raises OSError."""
+    owner = f"{os.getpid()} {_started(os.getpid())}"
+    (directory / "in-use").write_text(owner, encoding="utf-8")
 
 
 def is_going_on(directory: Path) -> bool:
@@ -68,11 +71,29 @@ def is_going_on(directory: Path) -> bool:
 
 def _in_use(directory: Path) -> bool:
     try:
-        owner = int((directory / "in-use").read_text(encoding="utf-8"))
-        os.kill(owner, 0)
-    except (OSError, ValueError):
+        with open_plain(directory / "in-use") as file:
+            owner, _, started = file.read(100).decode("ascii", "replace").partition(" ")
+        process = int(owner)
+        if process <= 0:
+            return False
+        os.kill(process, 0)
+    except PermissionError:
+        pass
+    except (OSError, OverflowError, ValueError):
         return False
-    return True
+    # After a restart of the machine, or long afterwards, another process may have the number.
+    return not started or started == _started(process)
+
+
+def _started(process: int) -> str:
+    """When a process began, as its system counts it; empty where that is not told."""
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+        ticks = text.rpartition(")")[2].split()[19]
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except (OSError, IndexError):
+        return ""
+    return f"{ticks}@{boot}"
 
 
 _CANNOT_WRITE = Translated(

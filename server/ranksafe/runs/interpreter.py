@@ -105,11 +105,15 @@ def inspect_interpreter(path: Path, environment: Mapping[str, str]) -> Interpret
     return Interpreter(path, facts["python"], facts["versions"], facts["cuda"])
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception) -> Translated | str:
     if isinstance(error, subprocess.CalledProcessError):
         lines = error.stderr.decode(errors="replace").strip().splitlines()
-        return lines[-1] if lines else str(error)
-    return str(error)
+        return lines[-1] if lines else _STATUS.filled(status=error.returncode)
+    if isinstance(error, subprocess.TimeoutExpired):
+        return _SILENT.filled(seconds=round(error.timeout))
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    return _NO_ANSWER
 
 
 _VANISHED = Translated(
@@ -123,4 +127,11 @@ _NO_PYTHON = Translated(
 _BROKEN = Translated(
     en="The Python interpreter {path} does not run: {reason}",
     zh_cn="Python 解释器 {path} 无法运行：{reason}",
+)
+_STATUS = Translated(
+    en="it ended with status {status} and no word", zh_cn="以状态 {status} 退出，没有任何输出"
+)
+_SILENT = Translated(en="no answer in {seconds} s", zh_cn="{seconds} 秒内没有应答")
+_NO_ANSWER = Translated(
+    en="what it answers is not what a Python answers", zh_cn="它的应答不是 Python 的应答"
 )

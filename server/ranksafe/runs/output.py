@@ -13,6 +13,9 @@ from ranksafe.runs.targets.protocol import Output
 _NAME = re.compile(r"(?:rank(?P<rank>\d+)|launcher)\.(?P<stream>stdout|stderr|jsonl)\Z")
 _LONGEST_LINE = 64 * 1024
 _CHUNK = 1024 * 1024
+_MOST_AT_ONCE = 8 * 2**20
+"""Of one file in one look: a rank may write faster than anything is read, and the others, and a wish to cancel, have
+their turn."""
 
 
 @dataclass(slots=True)
@@ -46,7 +49,11 @@ class OutputFollower:
         return lines
 
     def _find(self) -> None:
-        for path in sorted(self._directory.iterdir()):
+        try:
+            paths = sorted(self._directory.iterdir())
+        except FileNotFoundError:
+            return  # deleted under the run; what is open can still be read
+        for path in paths:
             match = _NAME.match(path.name)
             if match and path.name not in self._sources:
                 rank = None if match["rank"] is None else int(match["rank"])
@@ -58,7 +65,9 @@ class OutputFollower:
 
     def _read(self, source: _Source, final: bool) -> list[Output]:
         texts: list[bytes] = []
-        while data := source.file.read(_CHUNK):
+        left = None if final else _MOST_AT_ONCE
+        while (left is None or left > 0) and (data := source.file.read(_CHUNK)):
+            left = None if left is None else left - len(data)
             *whole, source.rest = (source.rest + data).split(b"\n")
             texts += whole
             if len(source.rest) > _LONGEST_LINE:

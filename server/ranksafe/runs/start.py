@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import threading
 import time
@@ -17,14 +18,17 @@ from ranksafe.runs.explain.evidence import parse_entry
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.rehearsed import Verdict
 from ranksafe.runs.launch_plan import Plan
-from ranksafe.runs.log import CombinedLog
+from ranksafe.runs.log import CombinedLog, blot_out
 from ranksafe.runs.model import RankReport, RunEvent, RunRequest, RunResult
 from ranksafe.runs.records.recorder import Recorder
+from ranksafe.runs.records.redaction import secret_values
+from ranksafe.runs.remote.record import read_record
 from ranksafe.runs.targets import target_named
 from ranksafe.runs.targets.protocol import GoesOn, Listener, OutOfReach, Output, Process
 from ranksafe.runs.watch.observer import Observer
 
 _POLL_SECONDS = 0.03
+_END_SECONDS = 30.0
 
 OnEvent = Callable[[RunEvent], None]
 
@@ -54,6 +58,7 @@ class Run:
         self._started = time.monotonic() - (started_ago or 0.0)
         self._timed_out = False
         roots = [request.script.absolute().parent, plan.working_directory]
+        self._hidden = secret_values(plan.command)
         self._user_code = UserCode(roots, plan.working_directory)
         self._observer = Observer(request, plan.ranks, directory, self._user_code)
         self._result: RunResult | None = None
@@ -77,8 +82,8 @@ class Run:
     def wait(self, timeout: float | None = None) -> RunResult | None:
         """The result, or None when the run still goes on after ``timeout`` seconds.
 
-        Raises what ``on_event`` raised, if it did (a closed pipe, say); the run was then cancelled. A fault of ours in
-        explaining the run comes out here, too.
+        Raises what ``on_event`` raised, if it did (a closed pipe, say); the run was then cancelled. So it was where it
+        could no longer be watched: RunNotPossible says why. A fault of ours in explaining it comes out here, too.
         """
         self._ended.wait(timeout)
         if self._error is not None and self._ended.is_set():
@@ -88,12 +93,44 @@ class Run:
     def _work(self) -> None:
         try:
             self._watch()
+        except OSError as error:
+            sentence = _UNSEEN_ELSEWHERE if self._is_kept else _UNSEEN
+            values = {"path": self._directory, "reason": error, "run": self.run_id}
+            self._give_up(RunNotPossible(sentence.filled(**values)))
+        except Exception as error:
+            self._give_up(error)
         finally:
             self._ended.set()
 
+    def _give_up(self, error: Exception) -> None:
+        """What cannot be watched is ended, as nobody would know of it any more, unless it can be come back to."""
+        self._error = self._error or error
+        end = time.monotonic() + _END_SECONDS
+        with contextlib.suppress(Exception):
+            if self._is_kept:
+                self._leave_alone()
+                return
+            self._process.cancel()
+            while not self._process.is_over() and time.monotonic() < end:
+                with contextlib.suppress(OSError):
+                    self._process.follow()
+                time.sleep(_POLL_SECONDS)
+            self._process.collect()
+
+    @property
+    def _is_kept(self) -> bool:
+        """Whether the run goes on elsewhere, and this machine still knows where."""
+        return read_record(self._directory) is not None
+
+    def _leave_alone(self) -> None:
+        if isinstance(self._process, GoesOn):
+            self._process.detach()
+        else:
+            self._process.collect()
+
     def _watch(self) -> None:
         (self._recorder.begin if self._is_new else self._recorder.resume)()
-        log = CombinedLog(self._directory / "log.txt")
+        log = CombinedLog(self._directory / "log.txt", self._hidden)
         self._say(shlex.join(self._plan.command))
         language = self._request.language
         for sentence in (*self._plan.limits, *self._plan.modified):
@@ -134,6 +171,7 @@ class Run:
         limits = (*plan.limits, *conclusion.limits)
         result = self._as_result(verdict, conclusion.ranks, limits)
         self._recorder.end(result, (*plan.modified, *verdict.modified), limits)
+        blot_out(directory, self._hidden)
         return result
 
     def _as_result(
@@ -248,5 +286,14 @@ _STEP = Translated(en="optimizer step {step}", zh_cn="优化器第 {step} 步")
 _TIMED_OUT = Translated(
     en="no end after {seconds} s: the run is being stopped",
     zh_cn="{seconds} 秒后仍未结束：正在停止运行",
+)
+_UNSEEN = Translated(
+    en="The run's files in {path} can no longer be read or written, so it was stopped: {reason}",
+    zh_cn="无法再读写 {path} 中的运行文件，已停止运行：{reason}",
+)
+_UNSEEN_ELSEWHERE = Translated(
+    en="The run's files in {path} can no longer be read or written: {reason}. The run goes on; "
+    "`ranksafe attach {run}` comes back to it.",
+    zh_cn="无法再读写 {path} 中的运行文件：{reason}。运行仍在继续；可用 `ranksafe attach {run}` 重新查看。",
 )
 _BROKEN = Translated(en="The run cannot start: {reason}", zh_cn="无法启动运行：{reason}")

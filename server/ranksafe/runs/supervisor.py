@@ -8,8 +8,8 @@ group is not enough: on Linux orphans are adopted (PR_SET_CHILD_SUBREAPER) and d
 through ``ps``.
 
 On another host `on_host.supervise` starts it, detached from the connection; there the lease is a file (``lease_file``:
-JSON, ``until`` in seconds since 1970) that is renewed as long as somebody looks, and ``cancel_file`` ends the run by
-being there.
+JSON, ``renewed``: anything that changes, and ``seconds``) that is renewed as long as somebody looks, and
+``cancel_file`` ends the run by being there.
 
 Writes ``<directory>/supervisor.json``: {"status": "running"|"exited"|"cancelled"|"failed-to-start", "returncode",
 "pid", "leftovers", "error", "lease_over"}; and, while the command goes on, a line in ``<directory>/launcher.jsonl`` for
@@ -63,6 +63,8 @@ class Supervisor:
         self.lease = lease
         self.lease_over = False
         self.lease_looked_at = 0.0
+        self.lease_seen: Any = None
+        self.lease_until = 0.0
         self.cancelled_at: float | None = None
         self.seen: dict[int, str] = {}
         self.child: subprocess.Popen[bytes] | None = None
@@ -71,6 +73,36 @@ class Supervisor:
     def run(self) -> int:
         """Start the command and return when none of its processes is left; 0, or 1 where it did not start."""
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+        return self._guarded() if sys.platform.startswith("linux") else self._run()
+
+    def _guarded(self) -> int:
+        """Supervise in a child process: should that be killed, its orphans come to this one, which ends them.
+
+        Who guards is told nothing but signals; the death of the guard ends the run as a wish to cancel does.
+        """
+        guard = os.getpid()
+        supervisor = os.fork()
+        if supervisor == 0:
+            os.setsid()
+            _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+            _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+            status = 1
+            try:
+                if os.getppid() == guard:
+                    status = self._run()
+            except BaseException:
+                sys.excepthook(*sys.exc_info())
+            finally:
+                sys.stderr.flush()
+                os._exit(status)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: _send(supervisor, signal.SIGTERM))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        _, status = os.waitpid(supervisor, 0)
+        self._end_all(float(self.specification["grace_seconds"]))
+        return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
+
+    def _run(self) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._cancel())
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -137,7 +169,8 @@ class Supervisor:
                 self._cancel()
 
     def _look_at_files(self) -> None:
-        """A lease that cannot be read (a full disk) is not over."""
+        """A lease that cannot be read (a full disk) is not over. Counted by a clock that nobody sets: a host whose time
+        is put right ends no run."""
         if os.path.exists(self.specification.get("cancel_file") or ""):
             self._cancel()
         path, now = self.specification.get("lease_file"), time.monotonic()
@@ -146,7 +179,11 @@ class Supervisor:
         self.lease_looked_at = now
         with contextlib.suppress(OSError, ValueError, KeyError):
             with open(path, encoding="ascii") as file:
-                self.lease_over = time.time() > json.load(file)["until"]
+                lease = json.load(file)
+            if lease != self.lease_seen:
+                self.lease_until = now + float(lease["seconds"])
+                self.lease_seen = lease
+            self.lease_over = now > self.lease_until
             if self.lease_over:
                 self._cancel()
 
@@ -239,7 +276,11 @@ class RankEnds:
         """Look for ranks that have started since the last time."""
         if not self.possible:
             return
-        for name in os.listdir(self.directory):
+        try:
+            names = os.listdir(self.directory)
+        except OSError:
+            return  # deleted, or on a file system that is gone: the run itself may not mind
+        for name in names:
             if name in self.known or not (name.startswith("rank") and name.endswith(".jsonl")):
                 continue
             with contextlib.suppress(OSError, ValueError, KeyError, TypeError):

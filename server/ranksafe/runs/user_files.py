@@ -26,4 +26,6 @@ def read_tables(path: Path) -> dict[str, Any]:
         tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
+    except RecursionError as error:  # tomllib's answer to brackets in brackets in brackets
+        raise ValueError(str(error)) from error
     return tables

@@ -52,7 +52,8 @@ def summary(results: Sequence[FileResult], language: Language) -> str:
     """How many of what, and how many can be fixed."""
     findings = [item.finding for result in results for item in result.reported]
     if not findings:
-        return _NOTHING.filled(files=_files(len(results))).in_language(language)
+        checked = sum(result.problem is None for result in results)
+        return _NOTHING.filled(files=_files(checked)).in_language(language)
     levels = [finding.level for finding in findings]
     sentences = [
         _FOUND.filled(

@@ -33,6 +33,13 @@ _OUT_OF_MEMORY = re.compile(
     re.MULTILINE,
 )
 
+_NCCL_WARNS = re.compile(r"NCCL WARN (?P<words>[^\n]+)")
+_NCCL_FOLLOWS = re.compile(
+    r"onnection (?:closed|reset)|Socket recv failed|Proxy Service|proxy|Connect to \S+ failed|[Bb]ootstrap"
+)
+"""What NCCL warns of once something else has failed."""
+_LONGEST_WARNING = 240
+
 
 def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
     """The failure with what only the whole run can tell."""
@@ -40,13 +47,31 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
         return _compared(failure, evidence, report)
     if failure.kind == gpu_memory.KIND:
         return _with_own_processes(failure, evidence, report)
-    if failure.kind in ("killed", "worker-killed", "worker-died"):
+    if failure.kind in ("killed", "worker-killed", "worker-died", "ray-worker-died"):
         return _with_proof(failure, evidence)
     if failure.kind == "fatal-signal":
         return _with_last_words(failure, evidence, report)
     if failure.kind == "cuda-assert":
         return _with_kernel_check(failure, evidence)
+    if failure.kind in ("nccl-system-error", "nccl-invalid-usage"):
+        return _with_warning_of_nccl(failure, evidence)
     return failure
+
+
+def _with_warning_of_nccl(failure: Failure, evidence: Evidence) -> Failure:
+    """What NCCL itself had printed: a cause that is known, or its words."""
+    said = [found["words"].strip() for found in _NCCL_WARNS.finditer(_everything(evidence))]
+    telling = [words for words in said if not _NCCL_FOLLOWS.search(words)]
+    if "NCCL WARN" in failure.message:
+        return failure
+    for words in telling:
+        known = match(f"NCCL WARN {words}", printed=True)
+        if known is not None and not known[0].secondary and known[0].kind != failure.kind:
+            return replace(failure, kind=known[0].kind, code=known[0].code, explanation=known[1])
+    if not telling or telling[0] in failure.message or telling[0] in failure.explanation.en:
+        return failure
+    warned = _NCCL_WARNED.filled(words=telling[0][:_LONGEST_WARNING])
+    return replace(failure, explanation=both(failure.explanation, warned))
 
 
 def _compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
@@ -165,6 +190,9 @@ _UNCAUGHT_IN_CPP = Translated(
 _C_ASSERTION = Translated(
     en='A check in compiled code failed and ended the rank: "{words}".',
     zh_cn="编译代码中的检查失败并终止了该 rank：“{words}”。",
+)
+_NCCL_WARNED = Translated(
+    en='Before it NCCL printed "{words}".', zh_cn="在此之前 NCCL 打印了“{words}”。"
 )
 _ELSEWHERE = Translated(
     en="The ranks timed out at different lines ({places}): they were in different collectives.",

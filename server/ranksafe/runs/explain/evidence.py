@@ -295,7 +295,7 @@ def parse_entry(text: str) -> dict[str, Any]:
     """A JSON object; empty for anything else, such as a line cut off by a full disk."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -20,6 +20,11 @@ _FAILED = re.compile(
 _DEEPSPEED = re.compile(
     r"\[launch\.py:\d+:sigkill_handler\] \[.*?'--local_rank=(?P<rank>\d+)'.*exits with return code = (?P<code>-?\d+)"
 )
+_ONE_OF_SEVERAL = re.compile(
+    r"CalledProcessError: Command '?\[.*?'--local[-_]rank=(?P<rank>\d+)'.*?"
+    r"(?:died with <Signals\.\w+: (?P<signal>\d+)>|returned non-zero exit status (?P<status>\d+))"
+)
+"""torch.distributed.launch before torch 1.9 and DeepSpeed before 0.6 raise it with the failed process's command."""
 _LIGHTNING = re.compile(
     r"\[rank: (?P<rank>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"
 )
@@ -62,6 +67,10 @@ def read_launcher(text: str) -> LauncherReport:
             report.first = int(match["rank"]) if report.first is None else report.first
     for match in (*_DEEPSPEED.finditer(text), *_LIGHTNING.finditer(text)):
         report.exits.setdefault(int(match["rank"]), int(match["code"]))
+        report.first = int(match["rank"]) if report.first is None else report.first
+    for match in _ONE_OF_SEVERAL.finditer(text):
+        code = int(match["status"]) if match["status"] else -int(match["signal"])
+        report.exits.setdefault(int(match["rank"]), code)
         report.first = int(match["rank"]) if report.first is None else report.first
     firsts = sorted((match["time"], int(match["rank"])) for match in _FIRST.finditer(text))
     loosely = _FIRST_LOOSELY.search(text)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ranksafe.runs.model import Frame
+from ranksafe.runs.plain_files import source_lines
 
 _OUR_PACKAGES = frozenset({"ranksafe_agent", "ranksafe_rehearsal"})
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|[^/]*\\[^/]*\.py$")
@@ -21,6 +22,14 @@ _LIBRARY_PARTS = frozenset(
     {"site-packages", "dist-packages", "node_modules", "transformers_modules"}
 )
 """Folders of installed code; the last is where transformers keeps the code that a model brings."""
+
+_RELATIVE = frozenset(
+    {
+        *("torch", "torchvision", "transformers", "accelerate", "deepspeed", "lightning", "vllm"),
+        *("pytorch_lightning", "lightning_fabric", "diffusers", "peft", "trl", "numpy", "ray"),
+    }
+)
+"""Packages whose files somebody who shortened a log's paths leaves to begin with the package's own folder."""
 
 
 class UserCode:
@@ -52,6 +61,8 @@ class UserCode:
         )
         if _LIBRARY_PARTS.intersection(parts) or _is_standard_library(parts):
             return False
+        if self._anywhere and not _WINDOWS.match(filename) and Path(filename).parts[0] in _RELATIVE:
+            return False
         if len(parts) > 1 and parts[-2] == "bin" and "." not in parts[-1]:
             # What pip installs to start a library's command: torchrun, accelerate.
             return False
@@ -71,8 +82,7 @@ class UserCode:
 
     def _mark(self, frame: Frame) -> Frame:
         name = self.absolute(frame.filename)
-        linecache.checkcache(name)
-        source = frame.source or linecache.getline(name, frame.line).strip()
+        source = frame.source or _source_of(name, frame.line)
         return replace(
             frame, filename=name, source=source, in_user_code=self.contains(frame.filename)
         )
@@ -81,6 +91,15 @@ class UserCode:
 def innermost_user_frame(frames: Sequence[Frame]) -> Frame | None:
     """The last of the marked frames that is the user's own."""
     return next((frame for frame in reversed(frames) if frame.in_user_code), None)
+
+
+def _source_of(name: str, line: int) -> str:
+    """A line of an ordinary file; of a device there is no end."""
+    if Path(name).is_file() and name.endswith(".py"):
+        linecache.checkcache(name)
+        return linecache.getline(name, line).strip()
+    lines = source_lines(name)
+    return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 
 def _is_ours(filename: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ranksafe.localization import Translated
 
 _WORK = re.compile(
-    r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\] Watchdog caught collective operation timeout: "
+    r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\] (?:Watchdog c|C)aught collective operation timeout: "
     r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)"
 )
 _DETAILS = re.compile(
@@ -19,6 +19,10 @@ _COMPLETED = re.compile(
     r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\].*?last enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), "
     r"last completed (?:NCCL )?work: (?P<completed>-?\d+)"
 )
+_DETECTED = re.compile(
+    r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\][^\n]*?detected by watchdog at work(?: sequence id)?: (?P<number>\d+)"
+)
+"""torch 2.2 to 2.13, ProcessGroupNCCL.cpp: a rank whose other line the log may not have."""
 _NAMED = re.compile(r"Ranks? (?P<missing>\d+(?:, ?\d+)*) failed to pass monitoredBarrier")
 _SHARDED = frozenset({"_REDUCE_SCATTER_BASE", "_ALLGATHER_BASE", "REDUCE_SCATTER", "ALLGATHER"})
 
@@ -103,6 +107,11 @@ def _waits(text: str) -> dict[int, tuple[int, str]]:
     waits: dict[int, tuple[int, str]] = {}
     for match in _WORK.finditer(text):
         waits.setdefault(int(match["rank"]), (int(match["number"]), match["op"]))
+    known = dict(waits.values())
+    for match in _DETECTED.finditer(text):
+        number = int(match["number"])
+        if number in known:
+            waits.setdefault(int(match["rank"]), (number, known[number]))
     return waits
 
 

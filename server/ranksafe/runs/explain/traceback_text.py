@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +14,7 @@ _HEADER = re.compile(
     r"(?:Original |Exception Group |Remote )?Traceback \(most recent call last\):\s*$"
 )
 _FRAME = re.compile(
-    r'^(?:> ?|\s*)File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+?))?\s*$'
+    r'^(?:> ?|\s*)File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in(?: (?P<function>.+?))?)?\s*$'
 )
 _LAST = re.compile(r"^(?P<type>[A-Za-z_][\w.]*)(?:: ?(?P<message>.*))?$")
 _BROKEN_SOURCE = re.compile(r"(?:Syntax|Indentation|Tab)Error: ")
@@ -32,9 +33,13 @@ _NOT_A_MESSAGE = re.compile(
 _LONGEST_MESSAGE = 60
 _LONGEST_QUOTE = 500
 _FOREIGN_LINES = 2
+_TELLING = 20
+"""Characters of a message that are enough to know it again."""
 _CUT_WITHIN = 4
 """Lines at the beginning of a text in which a traceback without its header may go on."""
 _ERROR = re.compile(r"(?:Error|Exception)$")
+_DOUBLED = re.compile(r"^(?P<one>[A-Za-z_]+?(?:Error|Exception))(?P=one)+$")
+"""A type that several processes wrote into one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,11 +168,22 @@ class _Parser:
                     self.position += 1
                     continue
                 last = _LAST.match(line.strip())
+                if last is None and frames and self._ends_after_this():
+                    frames[-1] = replace(frames[-1], source=frames[-1].source or line.strip())
+                    self.position += 1
+                    continue
                 if last is None or not frames:
+                    if not any(each.strip() for each in self.lines[self.position + 1 :]):
+                        self.unfinished = tuple(frames)
                     return None
                 self.position += 1
-                name = last["type"].rsplit(".", 1)[-1]
-                return _unsourced(name, self._message(name, last["message"] or ""), frames)
+                name, first = last["type"].rsplit(".", 1)[-1], last["message"] or ""
+                if doubled := _DOUBLED.match(name):
+                    name = doubled["one"]
+                    first = re.sub(rf"\A(?:: |{name}: )*", "", first)
+                    again = first.find(first[:_TELLING], _TELLING)
+                    first = first[:again] if again > 0 else first
+                return _unsourced(name, self._message(name, first), frames)
             self.position += 1
         self.unfinished = tuple(frames)
         return None
@@ -177,12 +193,20 @@ class _Parser:
 
     def _goes_on(self) -> bool:
         """Whether this line is another process's, written into the middle of the traceback."""
-        for line in self.lines[self.position + 1 : self.position + 1 + _FOREIGN_LINES]:
+        # Ray leaves the marker lines of the frames that it takes out.
+        following = (line for line in self.lines[self.position + 1 :] if not _MARKERS.match(line))
+        for line in itertools.islice(following, _FOREIGN_LINES):
             if _FRAME.match(line):
                 return True
             if _HEADER.search(line) or line.strip() in _CONNECTORS:
                 return False
         return False
+
+    def _ends_after_this(self) -> bool:
+        """Whether the traceback's last line is the next one: this one is a broken or an unindented source line."""
+        following = self.lines[self.position + 1 : self.position + 2]
+        last = _LAST.match(following[0].strip()) if following else None
+        return last is not None and _ERROR.search(last["type"]) is not None
 
     def _message(self, name: str, first: str) -> str:
         """The rest of a message of several lines; it has no end mark, so what looks like a log ends it.

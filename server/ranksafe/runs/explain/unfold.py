@@ -17,7 +17,7 @@ _CAUGHT = re.compile(
     r"\ACaught (?P<type>\w+) in (?P<where>replica \d+ on device \S+?|DataLoader worker process \d+"
     r"|pin memory thread for device \S+?|.+?)\.\s*\nOriginal Traceback"
 )
-_SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error:\s*\n")
+_SPAWNED = re.compile(r"-- Process (?P<rank>\d+) terminated with the following error:\s*(?:\n|\Z)")
 
 
 def unfold(raised: Raised) -> Raised:
@@ -41,5 +41,10 @@ def unfold(raised: Raised) -> Raised:
 
 def spawned_rank(raised: Raised) -> int | None:
     """The index of the ``mp.spawn`` process that failed, if that is what the exception tells of."""
-    match = _SPAWNED.search(raised.message)
+    return announced_rank(raised.message)
+
+
+def announced_rank(words: str) -> int | None:
+    """The same by the words that stand above the process's own traceback."""
+    match = _SPAWNED.search(words)
     return int(match["rank"]) if match else None

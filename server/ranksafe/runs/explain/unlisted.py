@@ -86,7 +86,8 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
         return _ONLY_PACKAGE.filled(package=package, type=origin.type) if package else None
     if origin.frames[-1] is own:
         if origin.type == "AssertionError" or own.source.startswith("assert"):
-            return _OWN_ASSERTION
+            bare = own.source.startswith("assert ") and not origin.message
+            return _BARE_ASSERTION.filled(check=own.source[7:_SHORT]) if bare else _OWN_ASSERTION
         if own.source.startswith("raise"):
             return _OWN_CHECK.filled(type=origin.type)
         said = words.RAISED_HERE if origin.type in _PYTHONS_OWN else _IN_LINE
@@ -174,6 +175,49 @@ _MEANINGS = (
         "{name} 的参数 {argument} 需要 {needs}，而得到的是 {given}。",
     ),
     _means(
+        r"TypeError: can only concatenate (?P<one>[\w.]+) \(not \"(?P<two>[\w.]+)\"\) to (?P=one)",
+        "A {one} and a {two} are added, which Python does not do: convert the {two} first, in text with an f-string.",
+        "{one} 与 {two} 相加，Python 不支持：请先转换 {two}，在文本中可使用 f-string。",
+    ),
+    _means(
+        r"TypeError: (?P<name>[\w.<>]+)\(\) argument after (?P<stars>\*{1,2}) must be (?P<needs>an? [\w ]+|iterable), "
+        r"not (?P<given>[\w.]+)",
+        "{name} is called with {stars} before a {given}; {stars} needs {needs}.",
+        "调用 {name} 时在 {given} 之前使用了 {stars}；{stars} 需要的是 {needs}。",
+    ),
+    _means(
+        r"TypeError: '(?P<type>[\w.]+)' object is not (?P<what>callable|subscriptable|iterable|an iterator"
+        r"|a mapping|reversible)",
+        "A {type} is used where Python needs something that is {what}: it is not what this line takes it for.",
+        "此处需要 {what} 的对象，而得到的是 {type}：它并非该行所预期的内容。",
+    ),
+    _means(
+        r"TypeError: unhashable type: '(?P<type>[\w.]+)'",
+        "A {type} cannot be a key of a dict or a member of a set.",
+        "{type} 不能作为字典的键或集合的成员。",
+    ),
+    _means(
+        r"TypeError: (?:list|tuple|string) indices must be integers(?: or slices)?, not (?:'?(?P<given>[\w.]+)'?)",
+        "A sequence is indexed with a {given}: a dict was expected there, or the data has another form.",
+        "用 {given} 作为序列的下标：此处预期的是字典，或数据的结构不同。",
+    ),
+    _means(
+        r"TypeError: expected str, bytes or os\.PathLike object, not (?P<given>\w+)",
+        "A path is expected, and a {given} is given: a setting or an environment variable is not set.",
+        "此处需要路径，而得到的是 {given}：某个设置或环境变量没有设定。",
+    ),
+    _means(
+        r"ZeroDivisionError: ",
+        "Something is divided by zero: often a count that is zero, of batches, steps or samples.",
+        "除数为零：通常是批次、步数或样本的计数为零。",
+    ),
+    _means(
+        r"RuntimeError: dictionary changed size during iteration",
+        "A dict changes while the code goes through it: another thread, or an import that runs meanwhile, adds to it. "
+        "The library that does so has to go through a copy.",
+        "代码遍历字典时字典发生了变化：另一个线程或此时的导入向其中添加了内容。应由相关库改为遍历其副本。",
+    ),
+    _means(
         r"TypeError: Object of type (?P<type>\w+) is not JSON serializable",
         "JSON cannot hold a {type}: convert it first.",
         "JSON 不能表示 {type}：请先转换。",
@@ -224,6 +268,10 @@ _OWN_CHECK = Translated(
 )
 _OWN_ASSERTION = Translated(
     en="The assertion on this line does not hold.", zh_cn="这一行的断言不成立。"
+)
+_BARE_ASSERTION = Translated(
+    en='The assertion on this line does not hold: "{check}".',
+    zh_cn="这一行的断言不成立：“{check}”。",
 )
 _IN_LINE = Translated(
     en="This line of yours, or compiled code that it calls, raised the {type}.",

@@ -5,7 +5,8 @@ The forms, and where they were read: torch's own excepthook ``[rank3]: `` (torch
 ``srun --label`` ``3: ``; Ray ``(RayTrainWorker pid=7, ip=10.0.0.2) ``; SkyPilot ``(node-0, worker1, rank=1, pid=7,
 ip=10.0.0.2) `` where the rank is the node's (skypilot-org/skypilot#1380); ``kubectl logs --prefix`` ``[pod/p/c] ``;
 stern ``pod container ``; pdsh (DeepSpeed's launcher) ``host: ``; Open MPI ``[1,3]<stderr>:``; docker compose
-``worker-1  | ``.
+``worker-1  | ``; vLLM's logger ``(VllmWorkerProcess pid=7) ERROR 09-23 10:49:22 worker.py:226] ``
+(vllm-project/vllm#8691), with the file in brackets in later versions; TorchX ``role/0 ``.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ _PREFIX = re.compile(
     r"|\[(?:default|trainer|worker)(?P<local>\d{1,4})\]:"  # torchrun --tee
     r"|\((?:[^()\n]{0,80}, )?(?:head|worker\d+), rank=(?P<node>\d+), pid=\d+(?:, ip=[\w.:]+)?\) ?"  # SkyPilot
     r"|\((?P<machine>[A-Za-z][\w.-]*), pid=\d+(?:, ip=[\w.:]+)?\) ?"  # SkyPilot with one machine
-    r"|\((?P<actor>\w[\w.:-]*)(?: rank=(?P<ray>\d+),)? pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\w.:]+))?\) ?"
+    r"|\((?P<actor>\w[\w.:-]*)(?: rank=(?P<ray>\d+),?)? pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\w.:]+))?\) ?"
     r"|\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?"  # kubectl logs --prefix
     r"|\[(?P<horovod>\d+)\]<std(?:out|err)>:"  # horovodrun
     r"|\[\d+,(?:mpirank:)?(?P<mpi>\d+)(?:,[\w.-]+)?\]<std(?:out|err)>:"  # mpirun --tag-output
     r"|(?P<compose>[a-z0-9][\w.-]*[-_]\d+) +\| "  # docker compose
     r"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d) (?P<time>)"  # kubectl logs --timestamps
+    r"|[\w.-]+/\d+ (?=\[(?:default|rank)\d+\])(?P<replica>)"  # TorchX: role/replica
     r"|(?P<launcher>\[launcher\]) ?"
+    r"|(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+\.py:\d+\] ?(?P<logger>)"  # vLLM's logger
 )
 _LABEL = re.compile(r"(?P<task>\d{1,5}): ")
 _LABELLED = re.compile(
@@ -46,10 +49,15 @@ _HOST_SURE = re.compile(
     + _HOST.pattern
     + r"(?:\[rank\d+\]: |\[default\d+\]:|Traceback \(most|  File \")"
 )
+_FRAME = re.compile(r'(?:  )?File "')
+_RAISED = re.compile(r"(?:\w+\.)*\w+(?:Error|Exception): ")
+"""The last line of a traceback, which belongs to the lines above it whatever it says."""
 _RANK_IN_TEXT = re.compile(r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\]")
 _BEGINS_LATER = re.compile(
     r"(?<!^)(?=\[rank\d+\]:(?: |\[[EWIF]))|(?<=\])(?=[EWIF]\d{4} \d\d:\d\d|Traceback \(most|ERROR:)"
 )
+_NOBODYS = ("time", "launcher", "logger", "replica")
+"""Marks that say nothing about whose line it is."""
 _NODE_KINDS = ("node", "machine", "pod", "compose")
 
 
@@ -118,7 +126,7 @@ class Prefixes:
             if groups["rank"] is not None:
                 rank = int(groups["rank"])
                 continue
-            if groups["time"] is not None or groups["launcher"] is not None:
+            if any(groups[name] is not None for name in _NOBODYS):
                 continue
             parts.append(found.group().strip(" :"))
             is_node = kind in _NODE_KINDS
@@ -126,7 +134,12 @@ class Prefixes:
                 continue
             own = groups["local"] or groups["ray"] or groups["mpi"] or groups["horovod"]
             number = None if own is None else int(own)
-        if rank is None and "ank " in line and (named := _RANK_IN_TEXT.search(line)):
+        if (
+            rank is None
+            and "ank " in line
+            and not _RAISED.match(line)
+            and (named := _RANK_IN_TEXT.search(line))
+        ):
             rank = int(named["rank"])
         if not parts and rank is None:
             return _NOBODY, line
@@ -139,8 +152,9 @@ class Prefixes:
                 return found
         if "Traceback (most" in line:
             self._stamped = line[: line.index("Traceback (most")]
-        elif self._stamped and '  File "' in line and len(self._stamps) < _MOST_STAMPS:
-            shape = _shape(line[: line.index('  File "')])
+        elif self._stamped and (frame := _FRAME.search(line)) and len(self._stamps) < _MOST_STAMPS:
+            # Some loggers strip the line: the frame has lost its indentation.
+            shape = _shape(line[: frame.start()])
             if shape == _shape(self._stamped):
                 self._stamps.append(re.compile(shape))
                 return self._stamps[-1].match(line)

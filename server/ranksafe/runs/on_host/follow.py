@@ -76,7 +76,8 @@ def follow(request: Any) -> None:
 
 def renew_lease(directory: str, seconds: float) -> None:
     """The run may go on for so long without anybody looking. A full disk must not end the view."""
-    _write(os.path.join(directory, LEASE), json.dumps({"until": time.time() + seconds}).encode())
+    lease = {"renewed": time.time(), "seconds": seconds}
+    _write(os.path.join(directory, LEASE), json.dumps(lease).encode())
 
 
 def _write(path: str, content: bytes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.directory import cache_directory, is_going_on
+from ranksafe.runs.plain_files import finite, read_json
 from ranksafe.runs.records.recorder import RESULT_FILE, START_FILE
 
 RUNNING = "running"
@@ -73,14 +73,12 @@ class KeptRun:
     @property
     def started(self) -> float:
         """Seconds since the epoch; 0: unknown."""
-        value = self.data.get("started")
-        return float(value) if isinstance(value, (int, float)) else 0.0
+        return finite(self.data.get("started")) or 0.0
 
     @property
     def seconds(self) -> float | None:
         """How long it took; None for a run without an end."""
-        value = self.result.get("seconds")
-        return float(value) if isinstance(value, (int, float)) else None
+        return finite(self.result.get("seconds"))
 
     @property
     def outcome(self) -> str:
@@ -185,7 +183,11 @@ def run_named(name: str | None, folder: Path, *, by_folder: bool = True) -> Kept
 
 def started_text(run: KeptRun) -> str:
     """When it started, in local time."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started)) if run.started else ""
+    try:
+        moment = time.localtime(run.started)
+    except (OSError, OverflowError, ValueError):
+        return ""
+    return time.strftime("%Y-%m-%d %H:%M:%S", moment) if run.started else ""
 
 
 def outcome_text(outcome: str, language: Language) -> str:
@@ -196,11 +198,8 @@ def outcome_text(outcome: str, language: Language) -> str:
 
 def _load(directory: Path) -> KeptRun | None:
     for name in (RESULT_FILE, START_FILE):
-        path = directory / name
         try:
-            if path.stat().st_size > _LARGEST_RECORD:
-                continue
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = read_json(directory / name, _LARGEST_RECORD)
         except (OSError, ValueError):
             continue
         if isinstance(data, dict) and isinstance(data.get("request"), dict):

@@ -17,6 +17,7 @@ _SECRET_PAIRS = frozenset(
 )
 _VOCABULARY = frozenset({"bos", "cls", "eos", "image", "mask", "pad", "sep", "unk"})
 """Before ``token``: a part of a tokenizer's vocabulary, no secret."""
+_SHORTEST = 6
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _NAMED = re.compile(r"(?P<name>-{0,2}[A-Za-z_][\w.-]*)=(?P<value>.*)", re.DOTALL)
 _KNOWN = re.compile(
@@ -25,14 +26,51 @@ _KNOWN = re.compile(
 )
 """Keys of Hugging Face, OpenAI, GitHub, GitLab, AWS, Slack, Google, and JSON web tokens."""
 _IN_ADDRESS = re.compile(r"(?P<start>\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?=@)", re.IGNORECASE)
+_TOKEN_IN_ADDRESS = re.compile(
+    r"(?P<start>\b[a-z][a-z0-9+.-]*://)[^\s/:@]{20,}(?=@)", re.IGNORECASE
+)
 _OF_WANDB = re.compile(r"(?P<start>WANDB_API_KEY\s*[=:]\s*)\S+")
+_IN_HEADER = re.compile(
+    r"(?P<start>\b(?:bearer|basic)\s+)(?=[^\s\"']*\d)[\w.~+/=-]{12,}", re.IGNORECASE
+)
+_QUOTED = re.compile(
+    r"(?P<start>(?P<name>\b[A-Za-z_][\w.-]{1,60})[\"']?\]?\s{0,3}[=:]\s{0,3}(?P<quote>[\"']))"
+    r"[^\"'\s]{8,}(?=(?P=quote))"
+)
+"""``token="..."`` in code, ``"api_key": "..."`` in JSON."""
+_VARIABLE = re.compile(r"(?P<start>\b(?P<name>[A-Z][A-Z0-9_]{2,60})=)[^\s\"'&]{6,}")
+_IN_QUERY = re.compile(r"(?P<start>[?&](?P<name>[\w.-]{1,60})=)[^&\s\"'#]{6,}")
+_OPTION = re.compile(
+    r"(?P<start>(?P<name>--?[A-Za-z][\w.-]{1,60})(?:=|[\"'],\s?[\"']|\s(?=\S*\d)))[^\s\"',-][^\s\"',]{5,}"
+)
+"""Of a command line that is quoted in a message: as words, and as Python shows a list of them."""
+_OF_LOGIN = re.compile(r"(?P<start>\bwandb\.login\([^)\n]*?[\"'])[0-9a-f]{40}(?=[\"'])")
+_PASSWORD = re.compile(r"pass|secret|credential", re.IGNORECASE)
+_NAMED_SECRETS = (_QUOTED, _VARIABLE, _IN_QUERY, _OPTION)
+_SIGNED = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})
 
 
 def redacted_text(text: str) -> str:
-    """``text`` without keys of the common services, passwords in addresses included."""
+    """``text`` without keys of the common services, passwords in addresses, and values that stand behind a name like
+    ``api_key`` in code, JSON, environment variables, options and queries of addresses."""
     text = _IN_ADDRESS.sub(lambda found: found["start"] + HIDDEN, text)
-    text = _OF_WANDB.sub(lambda found: found["start"] + HIDDEN, text)
+    for pattern in (_TOKEN_IN_ADDRESS, _OF_WANDB, _OF_LOGIN, _IN_HEADER):
+        text = pattern.sub(lambda found: found["start"] + HIDDEN, text)
+    for pattern in _NAMED_SECRETS:
+        text = pattern.sub(_without_value, text)
     return _KNOWN.sub(HIDDEN, text)
+
+
+def secret_values(words: Sequence[str]) -> tuple[str, ...]:
+    """The values that `redacted_command` hides, the longest first; those too short to be told from other text are left
+    out."""
+    found: set[str] = set()
+    for word, shown in zip(words, redacted_command(words), strict=True):
+        if shown == HIDDEN:
+            found.add(word)
+        elif shown.endswith(f"={HIDDEN}"):
+            found.add(word[len(shown) - len(HIDDEN) :])
+    return tuple(sorted((each for each in found if len(each) >= _SHORTEST), key=len, reverse=True))
 
 
 def redacted_command(words: Sequence[str]) -> list[str]:
@@ -63,6 +101,14 @@ def redacted(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [redacted(each) for each in value]
     return value
+
+
+def _without_value(found: re.Match[str]) -> str:
+    name, value = found["name"], found[0].removeprefix(found["start"])
+    # Names of tokens are also those of a text's parts; keys have digits.
+    looks_so = any(each.isdigit() for each in value) or _PASSWORD.search(name) is not None
+    hide = looks_so and (name.lower() in _SIGNED or _is_secret(name))
+    return found["start"] + HIDDEN if hide else found[0]
 
 
 def _is_secret(name: str) -> bool:

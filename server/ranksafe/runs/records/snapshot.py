@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ranksafe.runs.plain_files import read_json
 from ranksafe.runs.records.redaction import redacted_text
 
 FILE = "snapshot.json"
 LARGEST_FILE = 256 * 1024
 LARGEST_SNAPSHOT = 2 * 2**20
 MOST_FILES = 300
+_LARGEST_RECORD = 16 * LARGEST_SNAPSHOT
+"""Every character may take several bytes as JSON writes it."""
 
 _LIBRARY_PARTS = frozenset({"site-packages", "dist-packages"})
 
@@ -128,7 +131,7 @@ def write_snapshot(snapshot: Snapshot, directory: Path) -> None:
 def read_snapshot(directory: Path) -> Snapshot:
     """Of a run's folder; empty where there is none."""
     try:
-        value = json.loads((directory / FILE).read_text(encoding="utf-8"))
+        value = read_json(directory / FILE, _LARGEST_RECORD)
         files = [_kept(entry) for entry in value["files"]]
         left_out = [str(name) for name in value["left_out"]]
     except (OSError, ValueError, KeyError, TypeError):

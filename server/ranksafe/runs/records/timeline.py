@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ranksafe.runs.explain.collective_order import calls_of
+from ranksafe.runs.plain_files import finite, open_plain, parse_json
 from ranksafe.runs.records import gpu_log, progress_log
 from ranksafe.runs.records.progress_log import place_of
 
@@ -215,8 +215,8 @@ def _in_order(steps: list[tuple[float, int]]) -> list[tuple[float, int]]:
 
 def _samples(path: Path) -> Iterator[GpuSample]:
     for entry in _entries(path):
-        time, devices = entry.get("time"), entry.get("devices")
-        if not isinstance(time, (int, float)) or not isinstance(devices, list):
+        time, devices = _number(entry.get("time")), entry.get("devices")
+        if time is None or not isinstance(devices, list):
             continue
         host = str(entry.get("host", ""))
         for device in devices:
@@ -225,21 +225,23 @@ def _samples(path: Path) -> Iterator[GpuSample]:
                 numbers = (
                     _number(device.get(key)) for key in ("used_mib", "total_mib", "busy_percent")
                 )
-                yield GpuSample(float(time), name, *numbers)
+                yield GpuSample(time, name, *numbers)
 
 
 def _entries(path: Path) -> Iterator[Mapping[str, Any]]:
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             text = file.read(MOST_JOURNAL_BYTES).decode("utf-8", "replace")
     except OSError:
         return
     for line in text.splitlines():
         try:
-            value = json.loads(line)
+            value = parse_json(line)
         except ValueError:
             continue
-        if isinstance(value, dict):
+        if isinstance(value, dict) and all(
+            finite(value[key]) is not None for key in ("time", "since") if value.get(key)
+        ):
             yield value
 
 
@@ -252,4 +254,4 @@ def _times(lane: Lane) -> Iterator[float]:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
+    return finite(value)

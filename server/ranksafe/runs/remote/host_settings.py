@@ -13,6 +13,8 @@ despite-slurm = false                     # run past the scheduler of a cluster'
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -65,14 +67,16 @@ def settings_of(host: str) -> HostSettings:
     path = settings_file()
     given = _read(path).get(host, {})
     if not isinstance(given, dict):
-        raise RunNotPossible(_BROKEN.filled(path=path, reason=host))
+        raise _broken(path, _NO_TABLE.filled(host=host))
     for key, value in given.items():
-        if key not in _KEYS or not _KEYS[key](value):
-            raise RunNotPossible(_BROKEN.filled(path=path, reason=f"[{host}] {key}"))
+        if key not in _KEYS:
+            raise _broken(path, _UNKNOWN_KEY.filled(host=host, key=key, known=", ".join(_KEYS)))
+        fits, wanted = _KEYS[key]
+        if not fits(value):
+            raise _broken(path, _WRONG_VALUE.filled(host=host, key=key, wanted=wanted))
     choices = [key for key in PYTHON_KEYS if key in given]
     if len(choices) > 1:
-        reason = f"[{host}] {' / '.join(choices)}"
-        raise RunNotPossible(_BROKEN.filled(path=path, reason=reason))
+        raise _broken(path, _ONE_OF.filled(host=host, keys=", ".join(choices)))
     values = {key.replace("-", "_"): value for key, value in given.items()}
     if "command" in values:
         values["command"] = tuple(values["command"])
@@ -105,33 +109,66 @@ def _are_words(value: object) -> bool:
 
 
 def _is_amount(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return 0 < value < math.inf
 
 
 def _is_flag(value: object) -> bool:
     return isinstance(value, bool)
 
 
-_KEYS = {
-    "interpreter": _is_text,
-    "conda": _is_path,
-    "command": _are_words,
-    "folder": _is_text,
-    "lease-hours": _is_amount,
-    "patience-minutes": _is_amount,
-    "project-limit-mb": _is_amount,
-    "despite-slurm": _is_flag,
+_A_PATH = Translated(en="a path in quotes", zh_cn="带引号的路径")
+_AN_ENVIRONMENT = Translated(
+    en="the name or folder of an environment in quotes", zh_cn="带引号的环境名称或文件夹"
+)
+_WORDS = Translated(
+    en='a list of at least two words, such as ["uv", "run", "python"]',
+    zh_cn='至少两个单词的列表，例如 ["uv", "run", "python"]',
+)
+_AMOUNT = Translated(en="a number above 0", zh_cn="大于 0 的数")
+_FLAG = Translated(en="true or false", zh_cn="布尔值 true 或 false")
+_KEYS: Final[dict[str, tuple[Callable[[object], bool], Translated]]] = {
+    "interpreter": (_is_text, _A_PATH),
+    "conda": (_is_path, _AN_ENVIRONMENT),
+    "command": (_are_words, _WORDS),
+    "folder": (_is_text, _A_PATH),
+    "lease-hours": (_is_amount, _AMOUNT),
+    "patience-minutes": (_is_amount, _AMOUNT),
+    "project-limit-mb": (_is_amount, _AMOUNT),
+    "despite-slurm": (_is_flag, _FLAG),
 }
+"""What a value has to be, and how that is said."""
 
 
 def _read(path: Path) -> dict[str, Any]:
     try:
         return read_tables(path)
     except (OSError, ValueError) as error:
-        raise RunNotPossible(_BROKEN.filled(path=path, reason=error)) from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise _broken(path, reason) from error
+
+
+def _broken(path: Path, reason: object) -> RunNotPossible:
+    return RunNotPossible(_BROKEN.filled(path=path, reason=reason))
 
 
 _BROKEN = Translated(
     en="The settings of hosts in {path} cannot be understood: {reason}",
     zh_cn="无法理解 {path} 中的主机设置：{reason}",
+)
+_NO_TABLE = Translated(
+    en="{host} is not a table: [{host}], then one key in each line",
+    zh_cn="{host} 不是表：请写 [{host}]，其后每行一个键",
+)
+_UNKNOWN_KEY = Translated(
+    en="[{host}] has no key {key}; there are {known}",
+    zh_cn="[{host}] 没有键 {key}；可用的键：{known}",
+)
+_WRONG_VALUE = Translated(
+    en="[{host}] {key} must be {wanted}", zh_cn="[{host}] {key} 必须是{wanted}"
+)
+_ONE_OF = Translated(
+    en="[{host}] has {keys}, and only one of them can be",
+    zh_cn="[{host}] 同时有 {keys}，只能保留其中一个",
 )

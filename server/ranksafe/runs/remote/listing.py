@@ -101,6 +101,9 @@ def list_project(root: Path, limit_bytes: float) -> Listing:
 def _take(listing: Listing, name: str, real_root: str) -> None:
     path = listing.root / name
     try:
+        if not _is_below(path.parent, real_root):
+            listing.left_out.append(name)
+            return
         found = path.lstat()
         if stat.S_ISLNK(found.st_mode):
             target = str(path.readlink())
@@ -114,6 +117,12 @@ def _take(listing: Listing, name: str, real_root: str) -> None:
             listing.files[name] = [found.st_size, found.st_mtime_ns, mode, None]
     except OSError:
         return
+
+
+def _is_below(folder: Path, real_root: str) -> bool:
+    """git lists what its index says, also behind a folder that has become a link since."""
+    real = os.path.realpath(folder)
+    return real == real_root or real.startswith(real_root.rstrip("/") + "/")
 
 
 def _names(root: Path) -> Iterator[str]:

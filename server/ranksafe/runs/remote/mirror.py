@@ -8,6 +8,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from ranksafe.runs.plain_files import parse_json
+
 _NAME = re.compile(r"(?:rank\d{1,6}|launcher|supervisor)\.[a-z-]{1,30}")
 _ANSWER = ".look"
 """Where every thread of a rank stands: files of the project are named as they are here (`runs.watch.stacks`)."""
@@ -51,9 +53,9 @@ class Mirror:
         self._buffer += data
         while True:
             header, found, rest = self._buffer.partition(b"\n")
+            if len(header) > _LONGEST_HEADER:
+                raise Garbled
             if not found:
-                if len(self._buffer) > _LONGEST_HEADER:
-                    raise Garbled
                 return
             message = _parsed(header)
             size = message.get("size", 0)
@@ -105,7 +107,7 @@ def _in_json(text: str) -> bytes:
 
 def _parsed(header: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(header)
+        value = parse_json(header)
     except ValueError as error:
         raise Garbled from error
     if not isinstance(value, dict):

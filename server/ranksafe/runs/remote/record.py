@@ -12,9 +12,11 @@ from typing import Any, Final, Literal
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.model import RunRequest
+from ranksafe.runs.plain_files import read_json
 from ranksafe.runs.records.redaction import redacted_command
 
 FILE: Final = "remote.json"
+_LARGEST_RECORD: Final = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ def write_record(run: RemoteRun, directory: Path) -> None:
 def read_record(directory: Path) -> RemoteRun | None:
     """The record in a run's folder; None where there is none that can be read."""
     try:
-        value: dict[str, Any] = json.loads((directory / FILE).read_text(encoding="utf-8"))
+        value: dict[str, Any] = read_json(directory / FILE, _LARGEST_RECORD)
         for key in ("command", "modified", "limits"):
             value[key] = tuple(each if key == "command" else tuple(each) for each in value[key])
         return RemoteRun(**value)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from ranksafe.localization import Language, Translated
+from ranksafe.runs.records.comparison import Comparison
 from ranksafe.runs.records.kept_runs import OUTCOMES, KeptRun, started_text
 from ranksafe.runs.records.recorder import RESULT_FILE
 from ranksafe.runs.report.elements import Content, Element, element
@@ -16,9 +18,9 @@ REPORT_FILE = "report.html"
 _CLASSES = {"succeeded": "good", "failed": "bad", "silent-failure": "bad", "not-started": "bad"}
 
 
-def write_report(run: KeptRun, language: Language) -> Path:
+def write_report(run: KeptRun, language: Language, comparison: Comparison | None = None) -> Path:
     """The run's report, in its folder. Raises OSError."""
-    return _write(run.directory / REPORT_FILE, report(run, language))
+    return _write(run.directory / REPORT_FILE, report(run, language, comparison))
 
 
 def write_history(runs: Sequence[KeptRun], project: Path, path: Path, language: Language) -> Path:
@@ -68,9 +70,16 @@ def _row(run: KeptRun, folder: Path) -> Element:
 
 
 def _write(path: Path, text: str) -> Path:
-    """For the user's eyes only: a report holds code."""
-    path.touch(mode=0o600)
-    path.write_text(text, encoding="utf-8")
+    """For the user's eyes only: a report holds code. In place of what is there, never through it: a run's folder may
+    have been given by somebody else, with a link for its report."""
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
     return path
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ranksafe.localization import Translated
+from ranksafe.runs.plain_files import open_plain
 from ranksafe.runs.records.redaction import redacted_text
 from ranksafe.runs.report.elements import Element, clean, element
 
@@ -35,7 +36,7 @@ def log_section(log: Path) -> list[Element]:
 def _last_lines(log: Path) -> tuple[list[str], bool]:
     """Lines without colours and secrets, each of bounded length, and whether the log has more."""
     try:
-        with log.open("rb") as file:
+        with open_plain(log) as file:
             size = file.seek(0, 2)
             start = max(0, size - MOST_BYTES)
             file.seek(start)

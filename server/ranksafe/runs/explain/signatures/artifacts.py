@@ -146,4 +146,14 @@ SIGNATURES: tuple[Signature, ...] = (
         "padding and truncation, and remove the columns that the model does not take.",
         zh="长度不同的样本或非数字列被放入同一批次：请在分词时启用填充和截断，并移除模型不使用的列。",
     ),
+    signature(
+        "missing-file",
+        # torch's UntypedStorage.from_file and torch.load(mmap=True); at::MapAllocator.
+        r"unable to open file <(?P<path>[^>]+)> in read-only mode: (?P<why>[^\n(]+?) *\(\d+\)",
+        en="A file of the model cannot be opened ({path}: {why}): the cache or the folder is incomplete, a link in it "
+        "leads nowhere, or another process removed it. Delete what is left of it and fetch the model again, once, "
+        "before the ranks start.",
+        zh="无法打开模型的文件（{path}：{why}）：缓存或文件夹不完整、其中的链接失效，或被其他进程删除。"
+        "请删除残留内容，并在各 rank 启动之前重新获取一次模型。",
+    ),
 )

@@ -41,7 +41,7 @@ SIGNATURES: tuple[Signature, ...] = (
     signature(
         "collective-timeout",
         # torch 1.x to 2.13, ProcessGroupNCCL.cpp; NumelIn since 2.1.
-        r"Watchdog caught collective operation timeout: WorkNCCL\(",
+        r"(?:Watchdog c|C)aught collective operation timeout: WorkNCCL\(",
         secondary=True,
         elaborate=explain_timeout,
         en="This rank waited in a collective until the timeout.",
@@ -134,7 +134,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "peer-lost",
         r"Connection closed by (?:remote )?peer|Connection reset by peer|remote process exited or there was a "
         r"network error|ncclRemoteError|NET/IB ?: Got completion from peer|failed to recv, got 0 bytes"
-        r"|Connection was likely closed|Read error \[|Write error \["
+        r"|Connection was likely closed|Stop_waiting response is expected|Read error \[|Write error \["
         r"|NCCL WARN .*(?:Call to (?:recv|send).*failed|Net : )",
         secondary=True,
         en="This rank lost its connection to another rank, which ended first, or the network between them (InfiniBand, "
@@ -149,6 +149,13 @@ SIGNATURES: tuple[Signature, ...] = (
         secondary=True,
         en="This rank wrote to a connection whose other end is gone. The cause is on the other side.",
         zh="该 rank 向另一端已断开的连接写入。原因在另一端。",
+    ),
+    signature(
+        "peer-lost",
+        r"NCCL communicator was aborted",
+        secondary=True,
+        en="This rank's collective was aborted because another rank failed or timed out. The cause is there.",
+        zh="由于另一个 rank 失败或超时，该 rank 的集合通信被中止。原因在那个 rank 上。",
     ),
     signature(
         "stopped-by-launcher",
@@ -167,7 +174,7 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "collective-failed",
-        r"HCCL function error: (?P<call>\w+)\([^\n]*error code is (?P<code>\d+)",
+        r"(?:HCCL function|OPS function) error: (?P<call>[Hh]ccl\w+)(?:\([^\n]*)?[,，] ?error code is (?P<code>\d+)",
         en="HCCL, which carries collectives between Ascend NPUs, failed in {call} (error code {code}): the ranks do "
         "not reach each other, share an NPU, or another one ended. Its own log (plog) says more.",
         zh="在昇腾 NPU 之间执行集合通信的 HCCL 在 {call} 中失败（错误码 {code}）：各 rank 无法互通、共用了 NPU，"
@@ -175,7 +182,9 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "nccl-invalid-usage",
-        r"ncclInvalid(?:Usage|Argument)(?![\s\S]*Duplicate GPU)|NCCL error in: [^\n]*?, invalid (?:usage|argument)",
+        r"ncclInvalid(?:Usage|Argument)(?![\s\S]*Duplicate GPU)|NCCL error in: [^\n]*?, invalid (?:usage|argument)"
+        # vLLM, vllm/distributed/device_communicators/pynccl_wrapper.py.
+        r"|NCCL error: invalid (?:usage|argument)",
         raised_only=True,
         en="NCCL was called in a way it does not allow: a number of processes that is not the world size, ranks that "
         "share a GPU or use one that is not theirs, or sizes that differ. Look at torch.cuda.set_device and the "
@@ -185,7 +194,26 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "nccl-system-error",
-        r"ncclSystemError|ncclUnhandledCudaError|unhandled (?:system|cuda) error|ncclInternalError|NCCL error in: ",
+        # torch 2.0 to 2.13, NCCLUtils.cpp, getNcclErrorDetailStr.
+        r"nccl(?:SystemError|InternalError|UnhandledCudaError)[^\n]*\n+Last error: *\n *(?P<last>[^\n]*\w[^\n]*)",
+        en='NCCL failed in the system or the driver; its own reason is "{last}". Look there: the network cards, the '
+        "GPUs, the driver and the container it names, not your script. NCCL_DEBUG=INFO prints what it did before.",
+        zh="NCCL 在系统或驱动层失败；其自身给出的原因是“{last}”。请检查它所指的网卡、GPU、驱动或容器，而不是你的脚本。"
+        "NCCL_DEBUG=INFO 会打印它之前所做的事。",
+    ),
+    signature(
+        "nccl-system-error",
+        r"NCCL WARN Cuda failure (?:\d+ )?'(?P<words>[^']+)'",
+        en="A call of CUDA inside NCCL failed ({words}): the driver, a GPU, the links between GPUs, or what the "
+        "container may do, and not your script. Look at nvidia-smi and dmesg; NCCL_P2P_DISABLE=1 leaves the links out "
+        "as a try.",
+        zh="NCCL 内部的 CUDA 调用失败（{words}）：问题在驱动、GPU、GPU 之间的链路或容器权限，而不是你的脚本。"
+        "请查看 nvidia-smi 和 dmesg；可设置 NCCL_P2P_DISABLE=1 排除 GPU 链路试试。",
+    ),
+    signature(
+        "nccl-system-error",
+        r"ncclSystemError|ncclUnhandledCudaError|unhandled (?:system|cuda) error|ncclInternalError|NCCL error in: "
+        r"|NCCL error: (?:unhandled|internal|remote)",
         en="NCCL failed in the system or the driver, and this text does not say where. Run again with "
         "NCCL_DEBUG=INFO; the "
         'line under "Last error", if there is one, is the reason; in containers, look at the size of /dev/shm.',

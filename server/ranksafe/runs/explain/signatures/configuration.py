@@ -164,4 +164,59 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="torch.compile 无法编译从此行运行的代码（{what}）。不用 torch.compile（或设置 TORCHDYNAMO_DISABLE=1）"
         '可判断代码本身是否正确；TORCH_LOGS="+dynamo" 会给出更多信息。',
     ),
+    signature(
+        "sharded-weight",
+        # DeepSpeed ZeRO-3 leaves an empty tensor in place of each parameter; transformers, torch.
+        r"'weight' must be 2-D|Trying to set a tensor of shape torch\.Size\(\[0\]\)"
+        r"|size mismatch for [^\n]*: copying a param with shape torch\.Size\(\[0\]\)",
+        en="A weight is empty or flat instead of whole: under DeepSpeed ZeRO-3 (shape [0]) and FSDP each rank holds "
+        "only its share outside of the wrapped model's own forward. Call the wrapped model rather than its parts, or "
+        "gather the weight first (deepspeed.zero.GatheredParameters, FSDP.summon_full_params); ZeRO-3 saves whole "
+        "weights only with stage3_gather_16bit_weights_on_model_save.",
+        zh="某个权重为空或被展平，而不是完整的：在 DeepSpeed ZeRO-3（形状 [0]）和 FSDP 下，除包装模型自身的 forward "
+        "之外每个 rank 只持有自己的分片。请调用包装后的模型而不是其部件，或先收集权重"
+        "（deepspeed.zero.GatheredParameters、FSDP.summon_full_params）；ZeRO-3 只有在启用 "
+        "stage3_gather_16bit_weights_on_model_save 时才保存完整权重。",
+    ),
+    signature(
+        "quantized-on-other-device",
+        # transformers' Trainer through accelerate 0.20 to 1.x, accelerator.py, prepare_model.
+        r"You can't train a model that has been loaded in (?P<bits>\S+ precision|8-bit or 4-bit precision) on a "
+        r"different device",
+        en="The quantised model lies on another GPU than this rank's. Load it on the rank's own: "
+        'device_map={{"": PartialState().process_index}}.',
+        zh="量化模型不在该 rank 自己的 GPU 上。请把它加载到自己的 GPU："
+        'device_map={{"": PartialState().process_index}}。',
+    ),
+    signature(
+        "fsdp-quantized",
+        # torch 2.x, torch/distributed/fsdp/_flat_param.py.
+        r"Cannot flatten integer dtype tensors",
+        en="FSDP cannot shard integers, and quantised weights are stored as such. Store them as floats: "
+        "bnb_4bit_quant_storage=torch.bfloat16, the same type as the rest of the model.",
+        zh="FSDP 无法对整数分片，而量化权重以整数存储。请以浮点类型存储：bnb_4bit_quant_storage=torch.bfloat16，"
+        "与模型其余部分的类型相同。",
+    ),
+    signature(
+        "batch-size-zero",
+        r"batch_size should be a positive integer value, but got batch_size=(?P<size>-?\d+)",
+        en="The DataLoader gets batch_size={size}: often a total batch size that was divided by more processes or "
+        "workers than it has samples.",
+        zh="DataLoader 得到的 batch_size={size}：通常是总批大小除以了多于其样本数的进程数或 worker 数。",
+    ),
+    signature(
+        "trust-remote-code",
+        r"(?:requires you to execute the \S+ file in that repo|contains custom code which must be executed)",
+        en="The model brings code of its own, which transformers runs only with trust_remote_code=True. Read that code "
+        "before you allow it.",
+        zh="该模型自带代码，transformers 只有在 trust_remote_code=True 时才会运行它。允许之前请先阅读这些代码。",
+    ),
+    signature(
+        "daemon-has-children",
+        r"daemonic processes are not allowed to have children",
+        en="A process that was started as a daemon (a DataLoader worker, a pool's) tries to start others. Load the "
+        "data without workers there (num_workers=0), or start the outer process not as a daemon.",
+        zh="以守护方式启动的进程（DataLoader worker、进程池）试图再启动进程。请在其中不使用 worker"
+        "（num_workers=0），或不要以守护方式启动外层进程。",
+    ),
 )

@@ -154,4 +154,25 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="nn.DataParallel 要求整个模型位于 {wanted}，但其中一部分位于 {found}（device_map 或其他序号的 .to()）。"
         "请为每个 GPU 启动一个进程，或把模型放到 {wanted}。",
     ),
+    signature(
+        "ddp-device",
+        # torch 1.x to 2.13, torch/nn/parallel/distributed.py.
+        r"DistributedDataParallel(?:'s|) device_ids and output_device arguments only work with[^\n]*?but got "
+        r"device_ids (?P<ids>\[[^\]]*\])[^\n]*?module parameters (?P<where>\{[^\n]*?\})\.?\s*$",
+        en="DistributedDataParallel is told to use GPU {ids}, but the model's parameters are on {where}. Move the "
+        "model to this rank's GPU before wrapping it (model.to(local_rank)), or pass no device_ids where it is on the "
+        "CPU or spread over several devices.",
+        zh="DistributedDataParallel 被要求使用 GPU {ids}，但模型参数位于 {where}。请在包装之前把模型移到该 rank 的 GPU"
+        "（model.to(local_rank)）；若模型位于 CPU 或分布在多个设备上，则不要传入 device_ids。",
+    ),
+    signature(
+        "ddp-device",
+        # torch 1.5 to 1.13, torch/csrc/distributed/c10d/reducer.cpp.
+        r"grad\.device\(\) == bucket_view\.device\(\)",
+        en="A gradient came on another device than DistributedDataParallel's buffer for it: the model was moved or "
+        "its parameters were replaced after it was wrapped, or this rank computes on another rank's GPU. Call "
+        "torch.cuda.set_device(local_rank) and move the model before wrapping it.",
+        zh="梯度所在设备与 DistributedDataParallel 为其准备的缓冲区不同：模型在包装之后被移动或参数被替换，"
+        "或该 rank 在其他 rank 的 GPU 上计算。请调用 torch.cuda.set_device(local_rank)，并在包装之前移动模型。",
+    ),
 )

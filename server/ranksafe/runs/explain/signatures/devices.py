@@ -246,7 +246,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "torch-internal-error",
-        r"INTERNAL ASSERT FAILED at \"(?P<where>[^\"]+)\"(?:, line |:)(?P<line>\d+), please report a bug to PyTorch"
+        r"INTERNAL ASSERT FAILED at \"?(?P<where>[^\"\n]+?)\"?(?:, line |:)(?P<line>\d+), please report a bug to "
+        r"PyTorch"
         r"(?:\. (?P<why>[^\n]+))?",
         raised_only=True,
         en="A check inside torch itself failed ({where}:{line})[[: {why}]] This line asks for something that torch "

@@ -16,7 +16,7 @@ from ranksafe.runs.explain.signatures.signature import Signature, signature
 KIND = "cuda-out-of-memory"
 
 _SIZE = r"([\d.]+ (?:[KMGT]i?B|bytes?))"
-_ASKED = re.compile(rf"Tried to allocate {_SIZE}")
+_ASKED = re.compile(rf"[Tt]ried to allocate {_SIZE}")
 _DEVICE = re.compile(r"\([GNX]PU (\d+);|GPU (\d+) has a total capaci?ty")
 _TOTAL = re.compile(rf"{_SIZE} total capacity|total capaci?ty of {_SIZE}")
 _FREE = re.compile(rf"{_SIZE} free[;,)]|of which {_SIZE} is free")
@@ -236,7 +236,7 @@ SIGNATURES: tuple[Signature, ...] = (
     signature(
         KIND,
         # torch's allocators: c10/cuda/CUDACachingAllocator.cpp; before 1.0 aten/src/THC; cuBLAS's own status.
-        r"CUDA out of memory\.|CUDA error: out of memory|cuda runtime error \(2\) ?: out of memory"
+        r"CUDA out of memory\.|(?:CUDA|HIP) error: out of memory|cuda runtime error \(2\) ?: out of memory"
         r"|CUBLAS_STATUS_ALLOC_FAILED|(?:HIP|NPU|XPU) out of memory\.",
         elaborate=explain_gpu_memory,
         en="Out of GPU memory.",

@@ -30,6 +30,25 @@ SIGNATURES: tuple[Signature, ...] = (
         "PartialState() 完成。",
     ),
     signature(
+        "process-group-not-initialized",
+        # Megatron-LM, megatron/core/parallel_state.py (megatron/mpu/initialize.py in old versions).
+        r"\AAssertionError: (?P<group>(?:[\w-]+ ){0,5}parallel) group is not initialized",
+        raised_only=True,
+        en="Megatron's {group} group does not exist in this process: initialize_model_parallel has not run before this "
+        "line, or it ran in another copy of megatron that was imported under another name or path.",
+        zh="此进程中不存在 Megatron 的 {group} 组：在该行之前没有运行 initialize_model_parallel，"
+        "或者它运行在以其他名称或路径导入的另一份 megatron 中。",
+    ),
+    signature(
+        "process-group-not-initialized",
+        # torch 1.x to 2.13, distributed_c10d.py, destroy_process_group.
+        r"Invalid process group specified",
+        secondary=True,
+        en="destroy_process_group was called where no group is left, or never was one. It is a mistake in the "
+        "clean-up: if anything failed before, that is the cause.",
+        zh="在没有（或从未有过）进程组时调用了 destroy_process_group。这是清理阶段的错误：若之前另有失败，那才是原因。",
+    ),
+    signature(
         "process-group-initialized-twice",
         r"trying to initialize the default process group twice",
         en="init_process_group was called a second time: by the script and by a library (Accelerator, Lightning, "
@@ -40,8 +59,40 @@ SIGNATURES: tuple[Signature, ...] = (
         "或在一个进程中运行了两次。请只调用一次，或先检查 dist.is_initialized()。",
     ),
     signature(
+        "no-libuv",
+        # torch 2.4 to 2.9 for Windows, torch/csrc/distributed/c10d/TCPStore.cpp.
+        r"use_libuv was requested but PyTorch was buil[dt] without libuv support",
+        en="torch for Windows has no libuv, which the store of the process group uses by default. Set USE_LIBUV=0 in "
+        "the environment of the launcher; where that does not reach it, start without a launcher on one GPU, or use "
+        "WSL. NCCL is not available on Windows either: the backend must be gloo.",
+        zh="Windows 版 torch 不含 libuv，而进程组的存储默认使用它。请在启动器的环境中设置 USE_LIBUV=0；若不起作用，"
+        "请不用启动器在单个 GPU 上运行，或使用 WSL。Windows 上也没有 NCCL：后端须为 gloo。",
+    ),
+    signature(
+        "rendezvous-failed",
+        # torch 1.8 to 2.13, torch/distributed/distributed_c10d.py, _store_based_barrier.
+        r"Timed out initializing process group in store based barrier on rank:? (?P<rank>\d+), for key: \S+ "
+        r"\(world_size=(?P<world>\d+), (?:num_workers_joined|worker_count)=(?P<came>\d+)",
+        en="init_process_group waited in vain: {came} processes came, and the group is to have {world}. If fewer came, "
+        "the missing ones failed before or were not started; if more, several processes took the same rank, or an "
+        "earlier run still uses the same port or file.",
+        zh="init_process_group 等待超时：到达了 {came} 个进程，而该组应有 {world} 个。若到达的较少，缺少的进程已先失败"
+        "或没有启动；若较多，则有多个进程使用了同一 rank，或之前的运行仍在使用同一端口或文件。",
+    ),
+    signature(
+        "rendezvous-failed",
+        # torch 2.1 to 2.13, torch/csrc/distributed/c10d/TCPStore.cpp.
+        r"Timed out after (?P<limit>\d+) seconds waiting for clients\. (?P<came>\d+)/(?P<world>\d+) clients joined",
+        en="Rank 0 waited {limit} s, and {came} of {world} processes came. The others were not started, failed before, "
+        "or do not reach rank 0's machine (address, port, firewall). Under Slurm, compare the number of tasks with "
+        "what the script starts.",
+        zh="rank 0 等待了 {limit} 秒，{world} 个进程中只有 {came} 个到达。其余进程没有启动、已先失败，"
+        "或无法到达 rank 0 所在的机器（地址、端口、防火墙）。在 Slurm 下请核对任务数与脚本启动的进程数。",
+    ),
+    signature(
         "started-without-launcher",
         r"environment variable (?P<name>RANK|WORLD_SIZE|MASTER_ADDR|MASTER_PORT|LOCAL_RANK) expected, but not set"
+        r"|Could not find '(?P<missing>LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR)' in the torch environment"
         r"|KeyError: '(?P<key>LOCAL_RANK|RANK|WORLD_SIZE|MASTER_ADDR)'",
         en="The script expects a launcher's environment variables. Start it with torchrun or accelerate launch.",
         zh="脚本需要启动器设置的环境变量。请用 torchrun 或 accelerate launch 启动。",

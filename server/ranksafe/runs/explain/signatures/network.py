@@ -95,6 +95,17 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "rendezvous-failed",
+        # gloo/transport/tcp/pair.cc; torch 1.x to 2.3.
+        r"gloo/transport/tcp/\S+ connect (?P<peer>\[[^\]\s]+\]:\d+): (?P<why>Connection refused|Connection timed out"
+        r"|No route to host|Network is unreachable)",
+        en="gloo could not connect this rank to the one at {peer} ({why}): that rank ended first, or its machine "
+        "advertises the address of an interface on which it cannot be reached (a name that resolves wrongly in "
+        "/etc/hosts). Look for the other rank's own error, then set GLOO_SOCKET_IFNAME.",
+        zh="gloo 无法把该 rank 连接到 {peer} 处的 rank（{why}）：对方已先结束，或其机器公布了无法到达的接口地址"
+        "（/etc/hosts 中的名称解析有误）。请先查看对方 rank 自己的错误，再设置 GLOO_SOCKET_IFNAME。",
+    ),
+    signature(
+        "rendezvous-failed",
         r"Gloo connectFullMesh failed with",
         en="The ranks cannot reach each other with gloo: each machine advertises one address, and it is perhaps that "
         "of a "

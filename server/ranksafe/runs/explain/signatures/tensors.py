@@ -196,6 +196,8 @@ SIGNATURES: tuple[Signature, ...] = (
     _of_tensors(
         "not-finite",
         r"Function '(?P<name>\w+)' returned nan values in its \d+th output"
+        # Megatron-LM, megatron/core/rerun_state_machine.py and distributed/param_and_grad_buffer.py.
+        r"|Unexpected result (?:nan|inf)\b|[Ff]ound (?:NaN|Inf|inf) in local (?:grad|forward)"
         r"|Expected parameter \w+ \([^\n]*to satisfy the constraint \w+\([^\n]*invalid values",
         en="The numbers broke down (NaN or infinite)[[ in the backward pass of {name}]]: look at the learning rate, "
         "at "

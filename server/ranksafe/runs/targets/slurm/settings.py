@@ -5,6 +5,7 @@ A workspace's files never name a cluster, an interpreter or an account: what rea
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -81,7 +82,8 @@ def read_clusters() -> dict[str, Cluster]:
     try:
         tables = read_tables(path)
     except (OSError, ValueError) as error:
-        raise RunNotPossible(_UNREADABLE.filled(path=path, reason=error)) from error
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise RunNotPossible(_UNREADABLE.filled(path=path, reason=reason)) from error
     return {name: _cluster(name, table) for name, table in tables.items()}
 
 
@@ -115,17 +117,17 @@ def _cluster(name: str, table: object) -> Cluster:
             raise _wrong(name, _UNKNOWN_KEY.filled(key=key, known=", ".join(known)))
         kind = _TYPES[str(known[key].type)]
         if not isinstance(value, kind) or isinstance(value, bool):
-            raise _wrong(name, _WRONG_TYPE.filled(key=key))
+            raise _wrong(name, _WRONG_TYPE.filled(key=key, wanted=_WANTED[kind]))
         values[known[key].name] = value
     if "conda" in values and ("interpreter" in values or values["conda"].startswith("-")):
-        raise _wrong(name, _WRONG_TYPE.filled(key="conda / interpreter"))
+        raise _wrong(name, _WRONG_CONDA)
     cluster = Cluster(name, **values)
     for key in ("nodes", "poll_seconds", "project_limit_mb"):
-        if getattr(cluster, key) <= 0:
-            raise _wrong(name, _WRONG_TYPE.filled(key=key.replace("_", "-")))
+        if not 0 < getattr(cluster, key) < math.inf:
+            raise _wrong(name, _WRONG_TYPE.filled(key=key.replace("_", "-"), wanted=_ABOVE_ZERO))
     for key in ("gpus_per_node", "ranks_per_node"):
         if getattr(cluster, key) < 0:
-            raise _wrong(name, _WRONG_TYPE.filled(key=key.replace("_", "-")))
+            raise _wrong(name, _WRONG_TYPE.filled(key=key.replace("_", "-"), wanted=_FROM_ZERO))
     return cluster
 
 
@@ -147,6 +149,15 @@ _NO_TABLE = Translated(en="this is not a table", zh_cn="这不是一个表")
 _UNKNOWN_KEY = Translated(
     en="there is no key {key}; there are {known}", zh_cn="没有键 {key}；可用的键：{known}"
 )
-_WRONG_TYPE = Translated(
-    en="the value of {key} is not what it should be", zh_cn="键 {key} 的值不正确"
+_WRONG_TYPE = Translated(en="{key} must be {wanted}", zh_cn="{key} 必须是{wanted}")
+_WANTED: Final[dict[Any, Translated]] = {
+    int: Translated(en="a whole number", zh_cn="整数"),
+    str: Translated(en="text in quotes", zh_cn="带引号的文本"),
+    (int, float): Translated(en="a number", zh_cn="数字"),
+}
+_ABOVE_ZERO = Translated(en="above 0", zh_cn="大于 0 的数")
+_FROM_ZERO = Translated(en="0 or more", zh_cn="不小于 0 的数")
+_WRONG_CONDA = Translated(
+    en="conda must be the name or folder of an environment, and interpreter is not given beside it",
+    zh_cn="conda 必须是环境的名称或文件夹，且不能同时给出 interpreter",
 )

@@ -1,0 +1,74 @@
+"""Errors of the CUDA and HIP runtimes that name no tensor: the driver, the device, the machine.
+
+The words are cudaGetErrorString's (CUDA 10 to 13, cuda_runtime_api.h) and hipGetErrorString's; torch puts
+"CUDA error: " or "HIP error: " before them.
+"""
+
+from __future__ import annotations
+
+from ranksafe.runs.explain.signatures.signature import Signature, signature
+
+_NOT_YOURS_EN = " It is a matter of the machine, not of your script."
+_NOT_YOURS_ZH = "这是机器的问题，与你的脚本无关。"
+
+SIGNATURES: tuple[Signature, ...] = (
+    signature(
+        "gpu-architecture",
+        r"HIP error: (?:invalid device function|no kernel image)|hipErrorNoBinaryForGpu|Unable to find code object",
+        en="This build of torch, or of an extension, has no kernels for this AMD GPU. Install the build for your "
+        "ROCm version and GPU, or, where a close relative is supported, set HSA_OVERRIDE_GFX_VERSION.",
+        zh="此 torch 构建（或某个扩展）不包含该 AMD GPU 的 kernel。请安装与 ROCm 版本和 GPU 对应的构建；"
+        "若相近型号受支持，可设置 HSA_OVERRIDE_GFX_VERSION。",
+    ),
+    signature(
+        "gpu-not-ready",
+        r"[Ss]ystem not yet initialized",
+        en="The GPUs are connected by NVSwitch, and the service that sets it up does not run, or has another version "
+        "than the driver: start nvidia-fabricmanager (error 802), in the version of the driver."
+        + _NOT_YOURS_EN,
+        zh="GPU 通过 NVSwitch 连接，而负责初始化它的服务没有运行，或版本与驱动不同：请启动与驱动版本一致的 "
+        "nvidia-fabricmanager（错误 802）。" + _NOT_YOURS_ZH,
+    ),
+    signature(
+        "fork-after-cuda",
+        r"(?:CUDA|HIP) error: initialization error",
+        en="CUDA could not be initialised in this process. Most often the process was forked after its parent had "
+        "used CUDA (a DataLoader's worker, notebook_launcher, multiprocessing): touch CUDA only after the fork, or "
+        "use the spawn start method. If it also fails in a fresh process, look at the driver (nvidia-smi).",
+        zh="无法在此进程中初始化 CUDA。通常是父进程使用 CUDA 之后才 fork 出该进程（DataLoader worker、"
+        "notebook_launcher、multiprocessing）：请在 fork 之后再使用 CUDA，或使用 spawn 启动方式。"
+        "若在全新进程中也失败，请检查驱动（nvidia-smi）。",
+    ),
+    signature(
+        "gpu-hardware",
+        r"(?:CUDA|HIP) error: (?P<words>unknown error|driver shutting down|OS call failed"
+        r"|the launch timed out and was terminated|CUDA driver is a stub library|named symbol not found)"
+        r"|CUDA driver initialization failed",
+        en="The CUDA driver failed[[ ({words})]] and does not say why: a GPU that fell off the bus, a driver that was "
+        "updated under a running system, a container without full access to the GPUs, or a display that shares the "
+        "GPU. Look at nvidia-smi and dmesg (Xid); after an update, reboot.",
+        zh="CUDA 驱动出错[[（{words}）]]，没有说明原因：GPU 掉线、系统运行时更新了驱动、容器没有 GPU 的完整访问权限，"
+        "或 GPU 同时用于显示。请查看 nvidia-smi 和 dmesg（Xid）；更新之后请重启。",
+    ),
+    signature(
+        "gpu-links",
+        r"peer access is not supported between these two devices|peer mapping resources exhausted",
+        en="Two GPUs of this machine cannot read each other's memory directly, and something asks for it. Set "
+        "NCCL_P2P_DISABLE=1, and use one process per GPU." + _NOT_YOURS_EN,
+        zh="本机的两个 GPU 不能直接访问彼此的显存，而程序要求这样做。请设置 NCCL_P2P_DISABLE=1，"
+        "并为每个 GPU 使用一个进程。" + _NOT_YOURS_ZH,
+    ),
+    signature(
+        "cuda-call-refused",
+        r"\A(?:\w+\.)*\w*Error: (?:CUDA|HIP) error: (?P<words>operation not supported|invalid argument"
+        r"|invalid resource handle|invalid configuration argument|operation not permitted[^\n]*|invalid value)",
+        raised_only=True,
+        en="The CUDA runtime refused a call ({words}). The message comes late, so the line may be a later one: run "
+        "with CUDA_LAUNCH_BLOCKING=1. Where nothing in the line explains it, suspect an empty or a huge tensor, an "
+        "extension built for another CUDA, a GPU that is shared in a virtual machine or MIG, and code under a CUDA "
+        "graph.",
+        zh="CUDA 运行时拒绝了某个调用（{words}）。此消息会延迟出现，所示行可能偏后：请用 CUDA_LAUNCH_BLOCKING=1 "
+        "重新运行。若该行无法解释，请检查空张量或巨大的张量、为其他 CUDA 版本构建的扩展、虚拟机或 MIG 中共享的 GPU，"
+        "以及 CUDA graph 中的代码。",
+    ),
+)

@@ -1,0 +1,88 @@
+"""Tracebacks that no mark gives to a rank: of ranks before they knew their number, or of the only one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ranksafe.runs.common_failure import follows, was_launched
+from ranksafe.runs.explain.evidence import LOOSE, Raised, RankEvidence
+from ranksafe.runs.explain.interleaved import interleaved_traceback
+from ranksafe.runs.explain.launcher_report import LauncherReport
+from ranksafe.runs.explain.slurm_tasks import exited_rank
+from ranksafe.runs.explain.traceback_text import locate_tracebacks, outside
+from ranksafe.runs.explain.unfold import announced_rank, spawned_rank
+from ranksafe.runs.log_text.reader import SaidBy
+from ranksafe.runs.survived import final, not_gone_on
+
+NO_RANK = -1_000_000
+"""Of a message that names no rank."""
+_NAMES_ITSELF = re.compile(r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\]")
+"""What torch's own messages begin with, in a traceback that nothing marks."""
+_LAUNCHER_FILE = re.compile(
+    r"torch/distributed/(?:run|launch)\.py$|accelerate/commands/launch\.py$"
+)
+_TELLING_WORDS = 20
+"""Characters of a message that are enough to know it again."""
+
+
+def add_loose(
+    ranks: dict[int, RankEvidence], said: SaidBy, report: LauncherReport, ended: bool
+) -> None:
+    """Tracebacks of nobody: ranks before they knew their number, or the only rank.
+
+    Of those that end the log the first that is no mere consequence counts.
+    """
+    exits = report.exits.values()
+    found = [
+        each
+        for lines in said.others
+        for each in not_gone_on(final(locate_tracebacks(lines), said, ended), lines, exits)
+    ]
+    if not found:
+        if ended and all(rank.raised is None for rank in ranks.values()):
+            _add_interleaved(ranks, said)
+        return
+    found.sort(key=lambda each: (follows(each.raised), each.raised.where is not None, each.first))
+    chosen = found[0]
+    number = spawned_rank(chosen.raised)
+    number = announced_rank(chosen.announced) if number is None else number
+    if number is None and (named := _NAMES_ITSELF.match(chosen.raised.message)):
+        number = int(named["rank"])
+    if _is_launchers(chosen.raised):
+        number = NO_RANK
+    number = _by_message(chosen.raised, ranks) if number is None else number
+    if number is None:
+        launcher = "\n".join("\n".join(text for _, text in lines) for lines in said.others)
+        several = bool(said.ranks) or was_launched(launcher)
+        number = report.first if report.first is not None else exited_rank(launcher)
+        number = (NO_RANK if several else 0) if number is None else number
+    rank = ranks.setdefault(number, RankEvidence(number))
+    if rank.raised is not None and follows(chosen.raised):
+        return
+    rank.raised, rank.raised_at = chosen.raised, LOOSE
+
+
+def _add_interleaved(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
+    """What several processes raised alike, where each wrote into the others' tracebacks."""
+    for lines in said.others:
+        read = interleaved_traceback(outside(lines, locate_tracebacks(lines)))
+        if read is not None and not follows(read[0]):
+            ranks[NO_RANK] = RankEvidence(NO_RANK, raised=read[0], raised_at=LOOSE)
+            return
+
+
+def _by_message(raised: Raised, ranks: Mapping[int, RankEvidence]) -> int | None:
+    """The only rank whose printed message quotes the exception's."""
+    said = raised.message.strip().split("\n", 1)[0]
+    quoting = [
+        number
+        for number, rank in ranks.items()
+        if rank.raised and not rank.raised.type and said in rank.raised.message
+    ]
+    return quoting[0] if len(said) >= _TELLING_WORDS and len(quoting) == 1 else None
+
+
+def _is_launchers(raised: Raised) -> bool:
+    """Whether the launcher itself failed, before any rank existed."""
+    return any(_LAUNCHER_FILE.search(frame.filename) for frame in raised.frames)
