@@ -246,7 +246,7 @@ def test_folders_of_others_are_left_out(project: Path, call: Call) -> None:
 def test_add_ignore_silences_every_finding_and_nothing_else(project: Path, call: Call) -> None:
     file = project / "train.py"
     file.write_bytes(DEVICE_MAP.replace("\n", "\r\n").encode())
-    assert "Added 1" in call("check", "--add-ignore").out
+    assert "Suppressions added: 1" in call("check", "--add-ignore").out
     line = file.read_bytes().split(b"\r\n")[4]
     assert line.endswith(b'device_map="auto")  # ranksafe: ignore[RS201]')
     assert call("check", "--fail-on", "information").status == 0

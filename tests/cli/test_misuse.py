@@ -41,7 +41,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
         (["check", "--gpus", "x"], "'x' is no whole number"),
         (["check", "--frob"], "unrecognized arguments: --frob"),
         (["check", "--fail-on", "never"], "invalid choice: 'never'"),
-        (["check", "--python", "/nonexistent"], "/nonexistent: no such interpreter"),
+        (["check", "--python", "nowhere/python"], "nowhere/python: no such interpreter"),
         (["check", ""], "an empty word is no path"),
         (["fix", ""], "an empty word is no path"),
         (["run", "train.py", "--steps", "0"], "0 is less than 1"),

@@ -12,6 +12,8 @@ from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.log_text.reader import SaidBy
 
 _LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
+_BUILDS = re.compile(r"\ACommand '\['ninja'")
+"""A CalledProcessError of a rank's own: the build of an extension ended badly."""
 _CRASHES = frozenset({-4, -6, -7, -8, -11})
 _RESTARTED = re.compile(r"will restart worker group", re.IGNORECASE)
 _WRITTEN_TOGETHER = re.compile(r"(?P<one>[A-Za-z_]+?(?:Error|Exception))(?P=one)+:")
@@ -64,7 +66,11 @@ def is_open_ended(evidence: Evidence, said: SaidBy) -> bool:
 
 def counts(each: Located) -> bool:
     """Whether a traceback is a rank's own, and not one that went on or a launcher's."""
-    return not each.ignored and each.raised.type not in _LAUNCHER_WORDS
+    if each.ignored:
+        return False
+    return (
+        each.raised.type not in _LAUNCHER_WORDS or _BUILDS.search(each.raised.message) is not None
+    )
 
 
 def _in_thread(each: Located) -> bool:

@@ -59,6 +59,7 @@ _STOPPED_AT_ONCE = frozenset({-4, -7, -8, -9, -11})
 _CRASHES = frozenset({-4, -6, -7, -8, -11})
 _OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
 _UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
+_STOPPED = "stopped-by-launcher"
 _TAIL_SHOWN = 12
 
 
@@ -140,6 +141,8 @@ def _rank(
     found = every = locate_tracebacks(lines)
     free = outside(lines, (each for each in every if each.ignored))
     printed = printed_failure(free, _survived(free, said, ended))
+    if printed is not None and printed.signature.kind == _STOPPED and report.exits.get(number):
+        printed = None  # The launcher's word on another rank: it calls this one failed.
     if not ended and number not in said.uncaught:
         found = final(found, said, ended)
     chosen = last_traceback(found)
@@ -169,7 +172,7 @@ def _add_printed(
     for lines in said.others:
         free = outside(lines, locate_tracebacks(lines))
         printed = printed_failure(free, _survived(free, said, ended))
-        if printed is None or (report.exits and printed.signature.kind == "stopped-by-launcher"):
+        if printed is None or (report.exits and printed.signature.kind == _STOPPED):
             continue
         number = report.first if report.first is not None else NO_RANK
         rank = ranks.setdefault(number, RankEvidence(number))
@@ -215,7 +218,7 @@ def _finished(failure: Failure, said: SaidBy) -> Failure:
     if failure.rank is not None and failure.rank < 0:
         failure = replace(failure, rank=None)
     if failure.kind == "exit-status" and not failure.frames:
-        complaint = last_complaint(_end_of(said))
+        complaint = last_complaint(_before_report(said))
         told = words.PRINTED_BEFORE.filled(line=complaint) if complaint else words.NOT_IN_LOG
         known = match(complaint) if complaint and is_exception(complaint) else None
         if complaint and known is not None and not known[0].secondary:
@@ -241,5 +244,11 @@ def _with_task(failure: Failure, launcher: str) -> Failure:
 def _end_of(said: SaidBy) -> tuple[str, ...]:
     """The raw last lines, without the launcher's report on them if there are others."""
     lines = [text.rstrip() for _, text in said.tail]
+    return tuple(_before_report(said) or lines[-_TAIL_SHOWN:])
+
+
+def _before_report(said: SaidBy) -> list[str]:
+    """The raw last lines up to the launcher's report; none where that is all there is."""
+    lines = [text.rstrip() for _, text in said.tail]
     report = next((at for at, text in enumerate(lines) if _REPORT.search(text)), len(lines))
-    return tuple((lines[:report] or lines)[-_TAIL_SHOWN:])
+    return lines[:report][-_TAIL_SHOWN:]

@@ -19,6 +19,8 @@ NO_RANK = -1_000_000
 """Of a message that names no rank."""
 _NAMES_ITSELF = re.compile(r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\]")
 """What torch's own messages begin with, in a traceback that nothing marks."""
+_NAMED_BY_CANN = re.compile(r"\(PID:\d+, Device:-?\d+, RankID:(?P<rank>\d+)\)")
+"""How torch_npu marks its errors; a process that has no rank is -1."""
 _LAUNCHER_FILE = re.compile(
     r"torch/distributed/(?:run|launch)\.py$|accelerate/commands/launch\.py$"
 )
@@ -47,14 +49,14 @@ def add_loose(
     chosen = found[0]
     number = spawned_rank(chosen.raised)
     number = announced_rank(chosen.announced) if number is None else number
-    if number is None and (named := _NAMES_ITSELF.match(chosen.raised.message)):
-        number = int(named["rank"])
+    if number is None:
+        number = _named_rank(chosen.raised.message)
     if _is_launchers(chosen.raised):
         number = NO_RANK
     number = _by_message(chosen.raised, ranks) if number is None else number
     if number is None:
         launcher = "\n".join("\n".join(text for _, text in lines) for lines in said.others)
-        several = bool(said.ranks) or was_launched(launcher)
+        several = bool(said.ranks) or was_launched(launcher) or _is_childs(chosen.raised)
         number = report.first if report.first is not None else exited_rank(launcher)
         number = (NO_RANK if several else 0) if number is None else number
     rank = ranks.setdefault(number, RankEvidence(number))
@@ -70,6 +72,17 @@ def _add_interleaved(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
         if read is not None and not follows(read[0]):
             ranks[NO_RANK] = RankEvidence(NO_RANK, raised=read[0], raised_at=LOOSE)
             return
+
+
+def _is_childs(raised: Raised) -> bool:
+    """Whether a process that the script started itself raised it, of which there may be several."""
+    return raised.where is not None and raised.where.startswith("Process ")
+
+
+def _named_rank(message: str) -> int | None:
+    """The rank that the message itself says it is of."""
+    named = _NAMES_ITSELF.match(message) or _NAMED_BY_CANN.search(message)
+    return int(named["rank"]) if named else None
 
 
 def _by_message(raised: Raised, ranks: Mapping[int, RankEvidence]) -> int | None:

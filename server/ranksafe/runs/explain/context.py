@@ -34,11 +34,15 @@ _OUT_OF_MEMORY = re.compile(
 )
 
 _NCCL_WARNS = re.compile(r"NCCL WARN (?P<words>[^\n]+)")
+_NCCL_REASON = re.compile(r"^Last error: *\n(?P<words>[^\n]+)", re.MULTILINE)
+"""torch's quotation of it, which stands apart where several ranks wrote their exceptions into one another."""
 _NCCL_FOLLOWS = re.compile(
     r"onnection (?:closed|reset)|Socket recv failed|Proxy Service|proxy|Connect to \S+ failed|[Bb]ootstrap"
 )
 """What NCCL warns of once something else has failed."""
 _LONGEST_WARNING = 240
+_WORKER_SAYS = re.compile(r"Unexpected bus error encountered in worker[^\n]*")
+"""torch, torch/csrc/DataLoader.cpp, the worker's handler of SIGBUS."""
 
 
 def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
@@ -48,7 +52,7 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
     if failure.kind == gpu_memory.KIND:
         return _with_own_processes(failure, evidence, report)
     if failure.kind in ("killed", "worker-killed", "worker-died", "ray-worker-died"):
-        return _with_proof(failure, evidence)
+        return _with_workers_word(_with_proof(failure, evidence), evidence)
     if failure.kind == "fatal-signal":
         return _with_last_words(failure, evidence, report)
     if failure.kind == "cuda-assert":
@@ -60,11 +64,13 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
 
 def _with_warning_of_nccl(failure: Failure, evidence: Evidence) -> Failure:
     """What NCCL itself had printed: a cause that is known, or its words."""
-    said = [found["words"].strip() for found in _NCCL_WARNS.finditer(_everything(evidence))]
+    everything = _everything(evidence)
+    said = [found["words"].strip() for found in _NCCL_WARNS.finditer(everything)]
+    reasons = [found["words"].strip() for found in _NCCL_REASON.finditer(everything)]
     telling = [words for words in said if not _NCCL_FOLLOWS.search(words)]
     if "NCCL WARN" in failure.message:
         return failure
-    for words in telling:
+    for words in (*telling, *reasons):
         known = match(f"NCCL WARN {words}", printed=True)
         if known is not None and not known[0].secondary and known[0].kind != failure.kind:
             return replace(failure, kind=known[0].kind, code=known[0].code, explanation=known[1])
@@ -129,6 +135,15 @@ def _with_proof(failure: Failure, evidence: Evidence) -> Failure:
         if known is not None and known[0].kind == "host-out-of-memory":
             return replace(failure, kind=known[0].kind, explanation=known[1])
     return failure
+
+
+def _with_workers_word(failure: Failure, evidence: Evidence) -> Failure:
+    """What a DataLoader worker printed before it was gone; the rank only sees that it is."""
+    said = _WORKER_SAYS.search(_everything(evidence)) if failure.kind == "worker-died" else None
+    known = match(said[0], printed=True) if said else None
+    if known is None:
+        return failure
+    return replace(failure, kind=known[0].kind, code=known[0].code, explanation=known[1])
 
 
 def _with_last_words(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:

@@ -12,7 +12,7 @@ from ranksafe.runs.explain.deaths import Death, Ending
 from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
 from ranksafe.runs.explain.failures import blamed
 from ranksafe.runs.explain.launcher_report import LauncherReport
-from ranksafe.runs.explain.ordinary import is_ordinary, may_be_about_ranks
+from ranksafe.runs.explain.ordinary import has_empty_size, is_ordinary, may_be_about_ranks
 from ranksafe.runs.model import Failure
 
 _NUMBERS = re.compile(r"\d+")
@@ -59,6 +59,7 @@ def with_extent(
         return failure
     origin = blamed(raised)
     plain = root.known[0].plain if root.known else is_ordinary(origin)
+    plain = plain and not has_empty_size(origin.message)
     alike = [
         death
         for death in deaths

@@ -36,6 +36,11 @@ def may_be_about_ranks(message: str, frames: Sequence[Frame]) -> bool:
     return _SEVERAL.search(message) is not None or _PARALLEL_CODE.search(called) is not None
 
 
+def has_empty_size(message: str) -> bool:
+    """Whether a shape or size of 0 is told of: sharded training leaves such weights outside of their own forward."""
+    return _EMPTY.search(message) is not None
+
+
 def is_ordinary(raised: Raised) -> bool:
     """Whether the user's own line raised the exception itself, and nothing in it is about several ranks.
 
@@ -56,6 +61,10 @@ def is_ordinary(raised: Raised) -> bool:
     return raised.frames[-1] is own or looked_up
 
 
+_EMPTY = re.compile(
+    r"\bsize:? 0\b|(?:tensor(?: [ab])?|size|vec) \(0\)|\band 0x\d+\)|\b\d+x0\b"
+    r"|(?:[Ss]hapes?|[Ss]izes?)[ '(:]{0,3}\[(?:-?\d+, ?)*0(?:, ?-?\d+)*\]"
+)
 _PARALLEL_CODE = re.compile(
     r"torch/(?:distributed|nn/parallel)/|/deepspeed/|/accelerate/|/megatron/"
 )

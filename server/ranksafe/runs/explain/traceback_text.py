@@ -26,7 +26,7 @@ _CONNECTORS = {
 _MEMBER = re.compile(r"^\s*(?:\+-)?\+?-+ \d+ -+\s*$")
 _MARGIN = re.compile(r"^(?:\s{2})*[|+]\s?(?=[^-]|$)")
 _NOT_A_MESSAGE = re.compile(
-    r"^(?:[WEIF]\d{4} \d\d:|\[[WEIF]\d* |\d{4}-\d\d-\d\d[ T]|(?:ERROR|WARNING|INFO)[: ]|=+$|-{10,}$"
+    r"^(?:[WEIF]\d{4} \d\d:|\[[WEIF]\d* |\[?\d{4}-\d\d-\d\d[ T]|(?:ERROR|WARNING|INFO)[: ]|=+$|-{10,}$"
     r"|\[rank ?\d+\]|Exception in thread |Exception ignored in|terminate called|\[W\d* |wandb: |\(raylet"
     r"|slurmstepd|srun: |sbatch: |Process \w+-\d+:$|Killed$|Terminated$|\"{3}$)"
 )
@@ -129,8 +129,16 @@ class _Parser:
                         announced=announced,
                     )
                     _append(found, each, relation, member)
+                elif relation and found and self.unfinished:
+                    found[-1] = self._with_calls(found[-1])
                 relation, member = None, False
         return found
+
+    def _with_calls(self, before: Located) -> Located:
+        """The exception with the lines that led to it, from the one it led to, in whose traceback the text ends."""
+        frames = (*self.unfinished, *before.raised.frames)
+        self.unfinished = ()
+        return replace(before, raised=replace(before.raised, frames=frames), last=self.numbers[-1])
 
     def _announcement(self, header: int) -> str:
         """The last line before a traceback, which may say whose it is."""

@@ -46,11 +46,22 @@ SIGNATURES: tuple[Signature, ...] = (
         "or the model has changed.",
         zh="保存的优化器状态属于参数不同的模型：冻结的层不同，或模型已改变。",
     ),
+    signature(
+        _UNREADABLE,
+        # pickle and torch.load of an empty or a short file; speechbrain/speechbrain#2321.
+        r"EOFError: Ran out of input|unexpected EOF, expected \d+ more bytes",
+        raised_only=True,
+        en="A file that is loaded here is empty or cut off: a download or save was interrupted, the disk was full, or "
+        "another process is still writing it. Where one rank makes or fetches the file, the others must wait for it "
+        "(a barrier) before they load it.",
+        zh="此处加载的文件为空或不完整：下载或保存被中断、磁盘已满，或另一个进程仍在写入。若文件由某个 rank 生成或"
+        "下载，其他 rank 必须等它完成（barrier）之后再加载。",
+    ),
     _of_files(
         _UNREADABLE,
         r"Error while deserializing header: (?P<why>\w+)|invalid load key, '(?P<key>[^']*)'"
         r"|PytorchStreamReader failed (?:reading zip archive|finding central directory|locating file)[^\n]*"
-        r"|(?:EOFError: Ran out of input|unexpected EOF, expected \d+ more bytes)|Unable to (?:synchronously )?open "
+        r"|Unable to (?:synchronously )?open "
         r"file "
         r"\((?:truncated file|file signature not found)|MetadataIncompleteBuffer|HeaderTooLarge",
         en="A file that is loaded here is damaged, cut off or not what its name says[[ ({why})]]: an interrupted "

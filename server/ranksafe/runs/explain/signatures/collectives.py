@@ -159,7 +159,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "stopped-by-launcher",
-        r"Sending process \d+ closing signal",
+        # Of the launcher's own line only: a rank's exception never says it.
+        r"\A[^\n]*Sending process \d+ closing signal",
         secondary=True,
         en="The launcher stopped this rank because another one failed.",
         zh="由于另一个 rank 失败，启动器停止了该 rank。",

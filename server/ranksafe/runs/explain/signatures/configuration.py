@@ -70,13 +70,14 @@ SIGNATURES: tuple[Signature, ...] = (
         "extension-not-built",
         r"RuntimeError: Error building extension '(?P<name>[^']+)'|Ninja is required to load C\+\+ extensions"
         r"|Unable to JIT load the (?P<op>\w+) op"
+        # torch/utils/cpp_extension.py, _run_ninja_build, whose own RuntimeError may be cut off.
+        r"|Command '\['ninja'[^\]\n]*\]' returned non-zero exit status"
         r"|\S*torch_extensions/\S*/(?P<library>\w+)\.so: cannot open shared object file",
         raised_only=True,
         en="A compiled extension could not be built[[: {name}]][[: {op}]][[: {library}]]. The compiler's own error "
-        "stands above this one: a missing ninja, nvcc or header, or a compiler that does not fit."
-        + _EN,
+        "stands above this one: a missing ninja, nvcc or header, or a compiler that does not fit.",
         zh="无法构建编译扩展[[：{name}]][[：{op}]][[：{library}]]。编译器自身的错误在此消息之前："
-        "缺少 ninja、nvcc 或头文件，或编译器版本不符。" + _ZH,
+        "缺少 ninja、nvcc 或头文件，或编译器版本不符。",
     ),
     signature(
         "trainer-settings",

@@ -18,6 +18,17 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "engine-memory",
+        # vLLM's sleep mode, csrc/cumem_allocator.cpp; vllm-project/vllm#12981, #13941.
+        r"CUDA Error: out of memory at \S*cumem_allocator\.cpp",
+        en="The GPU has not enough memory left for what vLLM's sleep mode allocates, most often when the engine wakes "
+        "up and takes its weights and cache back: training on the same GPU still holds it. Lower "
+        "gpu_memory_utilization, or let the trainer give memory back before (offload its state, "
+        "torch.cuda.empty_cache()).",
+        zh="显存不足以满足 vLLM 休眠模式的分配，多发生在引擎被唤醒、收回权重与缓存时：同一 GPU 上的训练仍占用显存。"
+        "请降低 gpu_memory_utilization，或让训练部分事先释放显存（卸载其状态、torch.cuda.empty_cache()）。",
+    ),
+    signature(
+        "engine-memory",
         r"No available memory for the cache blocks|To serve at least one request with the models?'s max seq len "
         r"\((?P<length>\d+)\)|(?:larger|greater) than the maximum number of tokens that can be stored in KV cache",
         en="After the model's weights no GPU memory is left for the cache of a request of full length[[ ({length} "

@@ -12,6 +12,16 @@ _EVERY_RANK_ZH = (
     "每个 rank 及其每个 DataLoader worker 都持有各自的一份数据："
     "请惰性加载或使用内存映射，减少 worker 数，或申请更多内存。"
 )
+_SHM_EN = (
+    "What is full is the memory file system /dev/shm, through which processes hand data to one another, and not the "
+    "disk. Enlarge it (docker run --shm-size=16g, an emptyDir of medium Memory in Kubernetes), delete what earlier "
+    "runs left there, or let the library use pipes or files (pandarallel: use_memory_fs=False)."
+)
+_SHM_ZH = (
+    "已满的是进程之间传递数据所用的内存文件系统 /dev/shm，而不是磁盘。请增大它（docker run --shm-size=16g，Kubernetes "
+    "中使用 medium 为 Memory 的 emptyDir），删除之前的运行遗留的文件，或让该库改用管道或文件"
+    "（pandarallel：use_memory_fs=False）。"
+)
 
 SIGNATURES: tuple[Signature, ...] = (
     signature(
@@ -62,6 +72,21 @@ SIGNATURES: tuple[Signature, ...] = (
         en="The machine ran out of memory (not the GPU)[[: {asked} bytes were asked for]]. "
         + _EVERY_RANK_EN,
         zh="机器内存不足（不是显存）[[：请求了 {asked} 字节]]。" + _EVERY_RANK_ZH,
+    ),
+    signature(
+        "disk-full",
+        r"No space left on device: b?['\"]?/dev/shm/|/dev/shm/\S*: No space left on device",
+        en=_SHM_EN,
+        zh=_SHM_ZH,
+    ),
+    signature(
+        "disk-full",
+        r"No space left on device",
+        # pandarallel puts what it hands to its workers below /dev/shm (nalepae/pandarallel#143, #221, #277); Python's
+        # semaphores are files there (glibc's sem_open).
+        frames=r"/pandarallel/|/multiprocessing/synchronize\.py",
+        en=_SHM_EN,
+        zh=_SHM_ZH,
     ),
     signature(
         "disk-full",

@@ -137,6 +137,30 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "rendezvous-failed",
+        # torch 1.9 to 1.11, TCPStore's client (pytorch/pytorch#69197).
+        r"connect\(\) timed out\. Original timeout was (?P<seconds>\d+?)(?:000)? ms",
+        secondary=True,
+        en="The store at which ranks or launchers meet could not be reached within {seconds} s: the address or port "
+        "(MASTER_ADDR, --rdzv_endpoint) is wrong or behind a firewall, or nobody listens there, because rank 0 or the "
+        "first machine's launcher did not start or ended. Look for its own error first.",
+        zh="{seconds} 秒内未能连接到 rank 或启动器会合所用的 store：地址或端口（MASTER_ADDR、--rdzv_endpoint）有误或被"
+        "防火墙阻挡，或那里无人监听，因为 rank 0 或第一台机器的启动器没有启动或已结束。请先查看它自身的错误。",
+    ),
+    signature(
+        "rendezvous-failed",
+        # torch, distributed/c10d/GlooDeviceFactory.cpp: no transport could be made. Lightning expects it of Windows
+        # with torch 2.8 and 2.9; IAHispano/Applio#1019, RVC-Boss/GPT-SoVITS#2626.
+        r"makeDeviceFor(?:Hostname|Interface)\(\): unsupported gloo device",
+        en="gloo could not open a network device for this machine's name or interface when the process group was "
+        "made: this build of torch does not support it here (reported of Windows builds), or the name leads to an "
+        "adapter that cannot be used (a virtual one, a VPN). Your script is not the cause: try another version of "
+        "torch, see where the machine's name resolves to, or run on Linux or WSL.",
+        zh="建立进程组时 gloo 无法为本机名称或接口打开网络设备：此 torch 构建在这里不支持（见于 Windows 构建），或该"
+        "名称指向无法使用的网卡（虚拟网卡、VPN）。问题不在你的脚本：请换用其他 torch 版本，检查本机名称解析到哪里，"
+        "或在 Linux 或 WSL 上运行。",
+    ),
+    signature(
+        "rendezvous-failed",
         r"The client socket has failed to connect to any network address of \((?P<address>[^)]+)\)"
         r"(?:.*?errno: \d+ - (?P<why>[^)]+))?",
         secondary=True,

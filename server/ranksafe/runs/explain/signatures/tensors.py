@@ -18,6 +18,23 @@ _DTYPE = "dtype-mismatch"
 _GRADIENT = "no-gradient"
 
 SIGNATURES: tuple[Signature, ...] = (
+    signature(
+        _SHAPE,
+        # deepspeed.readthedocs.io, zero3: a partitioned parameter is torch.Size([0]) until it is gathered.
+        r"shape '(?P<shape>\[(?:-?\d+, )*0(?:, -?\d+)*\])' is invalid for input of size (?P<size>[1-9]\d*)"
+        r"|mat1 and mat2 shapes cannot be multiplied \((?P<one>\d+x\d+ and 0x\d+)\)"
+        r"|size mismatch, got input \(\d+\), mat \(\d+x\d+\), vec \(0\)",
+        raised_only=True,
+        en="A size is 0 here[[: {size} elements do not make {shape}]][[ ({one})]]. Under DeepSpeed ZeRO-3 or FSDP a "
+        "weight has the size 0 (or only this rank's share) outside of its own forward, so a size that was read from it "
+        "there, such as the vocabulary's, is wrong: take sizes from the configuration, and gather a weight before you "
+        "read or resize it (deepspeed.zero.GatheredParameters, FSDP.summon_full_params). Without them look for where "
+        "the 0 comes from.",
+        zh="此处有一个大小为 0[[：{size} 个元素不能组成 {shape}]][[（{one}）]]。在 DeepSpeed ZeRO-3 或 FSDP 下，权重在"
+        "其自身的 forward 之外大小为 0（或只有该 rank 的分片），因此在那里从权重读取的大小（例如词表大小）是错的："
+        "请从配置中取得大小，读取或调整权重之前先收集它（deepspeed.zero.GatheredParameters、FSDP.summon_full_params）。"
+        "若未使用它们，请查明 0 的来源。",
+    ),
     _of_tensors(
         _SHAPE,
         r"mat1 and mat2 shapes cannot be multiplied \((?P<one>\d+x(?P<got>\d+)) and (?P<two>(?P<needs>\d+)x\d+)\)"
