@@ -24,6 +24,11 @@ ENVIRONMENT = {
 SHELL = f"{sys.executable} -m ranksafe"
 
 
+def hears_interrupts() -> None:
+    """In a child: whoever starts the tests in the background has interrupts ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", f"set -o pipefail; {line}"],
@@ -176,7 +181,8 @@ def test_ctrl_c_ends_all_processes_of_a_check_in_silence(tmp_path: Path) -> None
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        process_group=0,
+        start_new_session=True,
+        preexec_fn=hears_interrupts,
     )
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while process.poll() is None and not children.read_text().strip():
@@ -220,5 +226,6 @@ def test_ctrl_c_while_the_modules_are_loaded(tmp_path: Path) -> None:
         env=environment,
         capture_output=True,
         check=False,
+        preexec_fn=hears_interrupts,
     )
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
