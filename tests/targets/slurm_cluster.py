@@ -258,15 +258,19 @@ PartitionName=short Nodes=ALL MaxTime=1 State=UP
 
 
 def _free_ports(number: int) -> list[int]:
-    """Different TCP ports nobody listens on now."""
-    probes = [socket.socket() for _ in range(number)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    """Different TCP ports nobody listens on now.
+
+    Below those that the system hands out (Linux: 32768 and up): the daemons bind theirs a second later, and other
+    programs open connections meanwhile.
+    """
+    found: list[int] = []
+    while len(found) < number:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("", port))
+            if port not in found:
+                found.append(port)
+    return found
 
 
 def _program(name: str) -> str:
