@@ -13,6 +13,10 @@ _MESSAGE = Translated(
     "This {operation} has no partner on the other rank: it waits for ever, or fails at its timeout",
     "这个 {operation} 在另一个 rank 上没有对应操作：它会永远等待，或在超时后失败",
 )
+_TO_ITSELF = Translated(
+    "Each rank comes to this {operation} with itself as the other rank: a process has no connection to itself",
+    "每个 rank 都会以自己为对方执行这个 {operation}：进程与自身之间没有连接",
+)
 
 
 class SendWithoutReceive(RankFlowRule):
@@ -32,4 +36,5 @@ class SendWithoutReceive(RankFlowRule):
 
     def message(self, issue: Issue) -> Translated:
         """The sentence for one issue."""
-        return _MESSAGE.filled(operation=issue.operation)
+        text = _TO_ITSELF if issue.name == "itself" else _MESSAGE
+        return text.filled(operation=issue.operation)

@@ -21,7 +21,7 @@ from ranksafe.semantics.rank_flow.into_issues import (
     of_mismatch,
     of_notes,
 )
-from ranksafe.semantics.rank_flow.issues import Issue, Kind
+from ranksafe.semantics.rank_flow.issues import Issue, Kind, where_they_part
 from ranksafe.semantics.rank_flow.local_decisions import local_decisions
 from ranksafe.semantics.rank_flow.operations import words
 from ranksafe.semantics.rank_flow.other_paths import other_paths
@@ -63,7 +63,7 @@ class RankFlow:
         module = self._module
         found: dict[tuple[Kind, int], Issue] = {}
         flow = [issue for unit in module.all_units() for issue in self._of_unit(unit)]
-        for issue in without_even_loops([*flow, *self._at_top()]):
+        for issue in where_they_part(without_even_loops([*flow, *self._at_top()])):
             found.setdefault((issue.kind, id(issue.place.node)), issue)
         for issue in (*other_paths(module, self._functions), *unwaited(module)):
             found.setdefault((issue.kind, id(issue.place.node)), issue)

@@ -65,10 +65,7 @@ class Calls:
         receiver: Value | None = None
         if isinstance(node.func, ast.Attribute) and (name is None or name.startswith("builtins.")):
             receiver = self._interpreter.expressions.value(node.func.value)
-            if isinstance(receiver, Known) and receiver.constant is None:
-                if receiver.instead_of is not None:
-                    text = run.module.text_of(node.func.value)
-                    run.note("value", node.func.value, branch=receiver.instead_of, name=text)
+            run.none_used(receiver, node.func.value)
             name = self._method_name(node.func, receiver)
         if name in ("os.getenv", "os.environ.get", "os.environ.setdefault", "os.environ.pop"):
             return self.environment_variable(node.args[0], node) if node.args else SAME

@@ -12,6 +12,7 @@ from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Known, Thing, Val
 if TYPE_CHECKING:
     from ranksafe.semantics.module import Module
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
+    from ranksafe.semantics.rank_flow.run import Run
 
 _MEMBERS = frozenset({"Enum", "Flag", "IntFlag"})
 _VALUES = frozenset({"IntEnum", "StrEnum"})
@@ -55,10 +56,30 @@ class ClassAttributes:
         if found is None:
             return None
         value = self._value(*found, name)
-        if self._run.attribute(base, "__made__") is None and not value.sameness.varies:
+        made = self._run.attribute(base, "__made__") is not None
+        if not made and not value.sameness.varies:
             # A class derived from it may say otherwise.
             return NOTHING_KNOWN
+        shared = self._run.attribute(base, "__shared__") is not None
+        if made and not shared and value is NOTHING_KNOWN:
+            return self._before_stores(*found, name)
         return value
+
+    def _before_stores(self, module: Module, cls: ast.ClassDef, name: str) -> Value:
+        """``run = None`` of a class whose methods assign ``self.run``: what an object has that none of them has given
+        another value."""
+        values = _written(cls, name)
+        nothing = len(values) == 1 and isinstance(values[0], ast.Constant)
+        if not nothing or getattr(values[0], "value", "") is not None:
+            return NOTHING_KNOWN
+        through_class = any(
+            isinstance(item, ast.Attribute)
+            and isinstance(item.ctx, ast.Store)
+            and item.attr == name
+            and getattr(item.value, "id", "") in ("cls", cls.name)
+            for item in ast.walk(module.tree)
+        )
+        return NOTHING_KNOWN if through_class else Known(None)
 
     def _bound(self, thing: Thing, name: str) -> tuple[Module, ast.ClassDef] | None:
         """The class, of those that a class derives from, whose body binds the name."""
@@ -88,13 +109,7 @@ class ClassAttributes:
 
     def _evaluated(self, module: Module, cls: ast.ClassDef, name: str) -> Value:
         """A name that the body assigns once and no method does."""
-        values = [
-            statement.value
-            for statement in cls.body
-            if isinstance(statement, (ast.Assign, ast.AnnAssign))
-            and statement.value is not None
-            and any(isinstance(t, ast.Name) and t.id == name for t in _targets(statement))
-        ]
+        values = _written(cls, name)
         if len(values) != 1 or module.attribute_stores(cls, name):
             return NOTHING_KNOWN
         run = self._run
@@ -108,6 +123,28 @@ class ClassAttributes:
             return self._interpreter.expressions.value(values[0])
         finally:
             run.frame, run.items = outer_frame, outer_items
+
+
+def forget_nones(run: Run, made: Value) -> None:
+    """An object of the file may have been given by now what it does not have at first."""
+    if not isinstance(made, Thing) or run.whole_file:
+        return
+    attributes = run.heap.get(made, {})
+    attributes["__shared__"] = Known(True)
+    for name, value in attributes.items():
+        if isinstance(value, Known) and value.constant is None and value.origin is None:
+            attributes[name] = NOTHING_KNOWN
+
+
+def _written(cls: ast.ClassDef, name: str) -> list[ast.expr]:
+    """What the body of a class assigns to a name."""
+    return [
+        statement.value
+        for statement in cls.body
+        if isinstance(statement, (ast.Assign, ast.AnnAssign))
+        and statement.value is not None
+        and any(isinstance(t, ast.Name) and t.id == name for t in _targets(statement))
+    ]
 
 
 def _targets(statement: ast.Assign | ast.AnnAssign) -> list[ast.expr]:

@@ -6,10 +6,12 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.accelerators import wait_of
 from ranksafe.semantics.rank_flow.expressions.reduced_entries import forget_entry
 from ranksafe.semantics.rank_flow.group_roots import GroupRoots, has_root, root_in_group
 from ranksafe.semantics.rank_flow.library_calls import device_meshes
-from ranksafe.semantics.rank_flow.library_calls.batched_sends import batched
+from ranksafe.semantics.rank_flow.library_calls.batched_sends import batched, note_own_peer
+from ranksafe.semantics.rank_flow.library_calls.layers import has_uneven_shape
 from ranksafe.semantics.rank_flow.object_lists import ObjectLists
 from ranksafe.semantics.rank_flow.operations import Operation
 from ranksafe.semantics.rank_flow.sharding import (
@@ -59,6 +61,7 @@ class CollectiveCalls:
         arguments = self._interpreter.calls.arguments(node)
         if self._is_off(node, operation):
             return combined(*arguments)
+        operation = wait_of(operation, receiver) or operation
         sharded = operation.only == "sharded" and operation.word != "full_tensor"
         if sharded and not self._is_wrapped(receiver, arguments, "fsdp"):
             trainer = operation.name.startswith("transformers.Trainer.") and self._trains_sharded()
@@ -109,6 +112,7 @@ class CollectiveCalls:
                     event.tag = self._interpreter.expressions.value(tag)
         if isinstance(event.peer, Known) and isinstance(event.peer.constant, int):
             run.largest_rank = max(run.largest_rank, event.peer.constant)
+            note_own_peer(run, node, event)
         self._tensor_of(event, node, operation)
         self._lists.note_misuse(event, node, operation)
         if group is not None and group.detail is not None:
@@ -200,6 +204,9 @@ class CollectiveCalls:
         if position >= len(node.args) or operation.kind not in _WITH_TENSOR:
             return
         value = self._interpreter.expressions.look(node.args[position])
+        if isinstance(value, Many) and name.startswith("accelerate."):
+            # ``gather((predictions, references))`` gathers one after the other.
+            value = next(filter(has_uneven_shape, value.items), value)
         if not isinstance(value, Unknown):
             return
         event.shape, event.dtype = value.shape, value.dtype

@@ -11,8 +11,10 @@ from ranksafe.semantics.rank_flow.arguments import Given, given_in, has_decorato
 from ranksafe.semantics.rank_flow.expressions.reduced_entries import forget_given
 from ranksafe.semantics.rank_flow.library_calls.element_types import as_returned
 from ranksafe.semantics.rank_flow.library_calls.random_numbers import draws_its_own
+from ranksafe.semantics.rank_flow.made_data import concerns_data, is_held
 from ranksafe.semantics.rank_flow.passed_in import keep_changes, open_arguments
 from ranksafe.semantics.rank_flow.run import MAXIMUM_DEPTH, Frame
+from ranksafe.semantics.rank_flow.statements.raised_alone import ends_in_raise
 from ranksafe.semantics.rank_flow.traces import Call, Decision, Opaque, Place, matters_to_caller
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
@@ -25,12 +27,15 @@ from ranksafe.semantics.rank_flow.values import (
     Value,
     combined,
 )
-from ranksafe.semantics.rank_flow.wrapped_models import SHARDED
+from ranksafe.semantics.rank_flow.wrapped_models import SHARDED, is_wrapped
 from ranksafe.semantics.walking import FUNCTIONS
 
 if TYPE_CHECKING:
     from ranksafe.semantics.module import Module
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+_FLAG_DEPTH = 3
+"""Of ``self.trainer.signals.received``."""
 
 
 class FollowedCalls:
@@ -70,6 +75,8 @@ class FollowedCalls:
             )
             return self.value(node, inner, None, together)
         owner = receiver if isinstance(receiver, Thing) and receiver.kind == "object" else None
+        if owner is not None and is_held(self._run, owner, node, function):
+            owner = None
         if isinstance(function.detail, Thing):
             owner = function.detail
         if owner is not None and owner.kind == "object" and owner.node is not None:
@@ -183,21 +190,46 @@ class FollowedCalls:
         )
         held = {} if receiver is None else self._run.heap.get(receiver, {})
         tells = tells or any(
-            isinstance(value, Missing)
-            or (isinstance(value, Thing) and value.kind == "wrapped")
-            or draws_its_own(self._run, value)
+            isinstance(value, Missing) or is_wrapped(value) or draws_its_own(self._run, value)
             for value in held.values()
         )
         if not tells and any(value.sameness.varies for value in held.values()):
             read = functions.reads(function)
             tells = any(value.sameness.varies for name, value in held.items() if name in read)
+        if (
+            not tells
+            and receiver is not None
+            and any(isinstance(value, Thing) for value in held.values())
+        ):
+            tells = self._asks_for_flag(receiver, functions.reads(function))
         if receiver is not None and receiver.kind == "object" and functions.sets(function):
             # Only some ranks may call it; where all do, what it sets is known then.
             tells = True
+        inside = self._run.inside
+        tells = tells or (bool(inside.trying or inside.handler) and ends_in_raise(function.node))
         if isinstance(function.detail, Frame) and function.node is not None:
             tells = tells or bool(functions.declared(function.node, ast.Nonlocal))
         tells = tells or functions.asks_files(function) or self._hands_out(function)
+        tells = tells or concerns_data(function, values)
         return tells and functions.is_small(function)
+
+    def _asks_for_flag(self, owner: Thing, names: frozenset[str]) -> bool:
+        """Whether an object that a method reads, or one that it holds, has a flag that differs between ranks."""
+        found = [(owner, name) for name in names]
+        for _ in range(_FLAG_DEPTH):
+            values = [(thing, self._run.attribute(thing, name)) for thing, name in found]
+            if any(
+                isinstance(value, Unknown) and value.decides and value.sameness is Sameness.DATA
+                for _, value in values
+            ):
+                return True
+            found = [
+                (value, name)
+                for _, value in values
+                if isinstance(value, Thing) and value.kind == "object"
+                for name in self._run.heap.get(value, {})
+            ]
+        return False
 
     def _hands_out(self, function: Thing) -> bool:
         """``def get_group(): return _GROUP``, of a name that a call before has assigned."""
@@ -213,6 +245,9 @@ class FollowedCalls:
         held = {} if receiver is None else self._run.heap.get(receiver, {})
         for name in self._interpreter.functions.sets(function):
             value = held.get(name)
+            if value is None and receiver is not None and receiver in self._run.heap:
+                # What the class says does not hold any more.
+                held[name] = NOTHING_KNOWN
             if isinstance(value, (Known, Many)) and value.sameness is Sameness.SAME:
                 held[name] = NOTHING_KNOWN
             elif isinstance(value, Unknown) and value.steps is not None:

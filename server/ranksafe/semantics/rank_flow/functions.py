@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.class_attributes import forget_nones
 from ranksafe.semantics.rank_flow.mentions import declared_in, mentioned_in
 from ranksafe.semantics.rank_flow.references import inherited, references_of, special_methods
 from ranksafe.semantics.rank_flow.run import Frame
@@ -117,6 +118,7 @@ class Functions:
             top = statement is not None and isinstance(module.parent(statement), ast.Module)
             if assigned is not None and top and not module.is_rebound(node.id):
                 value = self._evaluate(run, interpreter, module, assigned)
+                forget_nones(run, value)
         if value is None and not bindings:
             value = interpreter.expressions.by_word(node.id, node)
         if value is None and bindings and isinstance(bindings[0], ast.Name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow import sources
@@ -83,6 +84,7 @@ class Interpreter:
             receiver=receiver,
             calls=(*run.frame.calls, (call, run.frame.module)),
             called_in_loop=bool(run.frame.loops) or run.frame.called_in_loop,
+            called_perhaps=run.frame.called_perhaps or _is_open(run.frame.condition),
             quiet=run.frame.quiet,
         )
         bind(frame, function, receiver, given_in(self, call) if given is None else given)
@@ -103,7 +105,7 @@ class Interpreter:
             reached = self.statements.block(body.body)
             if reached:
                 frame.returns.append(Known(None, frame.decided, instead_of=frame.value_elsewhere))
-            return _returned(frame)
+            return _not_elsewhere(frame, _returned(frame))
         finally:
             self.running.pop()
             if caller is not None:
@@ -135,6 +137,7 @@ class Interpreter:
     def run_module(self, frame: Frame) -> None:
         """Run a file's top-level statements."""
         self.run.frame = frame
+        self.run.whole_file = True
         for statement in frame.function.body:  # type: ignore[attr-defined]
             if isinstance(statement, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
                 continue
@@ -179,6 +182,11 @@ class Interpreter:
         return self.expressions.by_word(item.arg, item)
 
 
+def _is_open(condition: Value | None) -> bool:
+    """Whether it is not known that all ranks decide a condition alike."""
+    return condition is not None and condition.sameness is not Sameness.SAME
+
+
 def _returned(frame: Frame) -> Value:
     if not frame.returns:
         return Known(None)
@@ -187,4 +195,24 @@ def _returned(frame: Frame) -> Value:
         found = joined(found, value, frame.condition)
     if isinstance(found, Many) or not frame.condition or len(frame.returns) == 1:
         return found
+    if isinstance(found, Unknown):
+        always_none = all(map(_is_none, frame.returns))
+        whole = replace(combined(found), none_apart=found.none_apart and not always_none)
+        if found.entries is None:
+            return whole
+        return replace(whole, entries=found.entries, length=found.length, steps=found.steps)
     return combined(found)
+
+
+def _not_elsewhere(frame: Frame, found: Value) -> Value:
+    """A dictionary that is returned where other ranks have returned None."""
+    if frame.none_elsewhere is None or not isinstance(found, Unknown) or found.entries is None:
+        return found
+    return found if found.sameness.varies else replace(found, there=frame.none_elsewhere)
+
+
+def _is_none(value: Value) -> bool:
+    """Whether what is returned is None on all ranks that return it there."""
+    if isinstance(value, Unknown):
+        return value.none_apart
+    return isinstance(value, Known) and value.constant is None

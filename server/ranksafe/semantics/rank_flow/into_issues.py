@@ -11,7 +11,7 @@ from ranksafe.semantics.rank_flow.issues import Issue, Kind
 from ranksafe.semantics.rank_flow.local_decisions import LocalDecision
 from ranksafe.semantics.rank_flow.run import Note
 from ranksafe.semantics.rank_flow.sharding import is_sharded
-from ranksafe.semantics.rank_flow.traces import Event, Exit, Place
+from ranksafe.semantics.rank_flow.traces import Event, Exit, Place, decisions_in
 from ranksafe.semantics.rank_flow.trainer_control import ends_a_step, leaves_the_loop
 from ranksafe.semantics.rank_flow.values import Sameness, Share, Unknown, origin_of
 from ranksafe.semantics.rank_flow.wrapped_by_libraries import ENGINE
@@ -87,7 +87,7 @@ def of_decision(decision: LocalDecision, module: Module) -> Iterator[Issue]:
             branch=branch, origin=origin,
         )  # fmt: skip
         return
-    if decision.complete_on is not None and decision.kind != "count":
+    if decision.complete_on is not None:
         test = getattr(branch.node, "test", branch.node)
         place = Place(test, branch.module, branch.calls)
         yield Issue(
@@ -131,6 +131,9 @@ def of_notes(runs: list[Interpreter], module: Module) -> Iterator[Issue]:
         at_root = any(known == ("root-object-list", place) for known in met)
         if kind == "object-list" and not _given_by_all(notes, ranks, len(runs), at_root):
             continue
+        if kind == "lacks":
+            yield from _lacking(notes[0], ranks, runs, module)
+            continue
         issue = _of_note(kind, notes[0][1], ranks, len(runs), module)
         if issue is not None:
             yield issue
@@ -139,7 +142,9 @@ def of_notes(runs: list[Interpreter], module: Module) -> Iterator[Issue]:
 def _of_note(kind: str, note: Note, ranks: set[int], size: int, module: Module) -> Issue | None:
     operation = "" if note.event is None else note.event.operation.word
     origin = None if note.value is None else origin_of(note.value)
-    if kind == "own-root" and len(ranks) < size:
+    if kind in ("own-root", "own-peer") and len(ranks) < size:
+        return None
+    if kind == "swallowed-by-rank" and len(ranks) == size:
         return None
     if kind == "value":
         if len(ranks) == size or note.place.module is not module:
@@ -153,14 +158,38 @@ def _of_note(kind: str, note: Note, ranks: set[int], size: int, module: Module) 
         "foreign-root": Kind.ROOT,
         "reduced-shape": Kind.ROOT,
         "own-root": Kind.ROOT,
+        "own-peer": Kind.PEER,
         "handler": Kind.EXCEPTION_HANDLER,
         "swallowed": Kind.EXCEPTION_HANDLER,
+        "swallowed-by-rank": Kind.EXCEPTION_HANDLER,
     }
     waits = None if note.event is None else note.event.place
     return Issue(
         kinds[kind], note.place, operation, waits=waits, branch=note.branch, origin=origin,
-        name={"foreign-root": "member", "reduced-shape": "shape"}.get(kind, ""),
+        name={"foreign-root": "member", "reduced-shape": "shape", "own-peer": "itself"}.get(kind, ""),
     )  # fmt: skip
+
+
+def _lacking(
+    first: tuple[int, Note], ranks: set[int], runs: list[Interpreter], module: Module
+) -> Iterator[Issue]:
+    """What a rank certainly does not have where it uses it, and another rank has."""
+    rank, note = first
+    others = [run.run for index, run in enumerate(runs) if index not in ranks]
+    if note.place.module is not module or not any(id(note.place.node) in run.had for run in others):
+        return
+    node = note.place.node
+    written = getattr(node, "value", node) if isinstance(node, ast.Subscript) else node
+    word = getattr(written, "attr", getattr(written, "id", ""))
+    branches = [
+        decision.place
+        for decision in decisions_in(runs[rank].run.items)
+        if any(
+            word == getattr(i, "attr", getattr(i, "id", "")) for i in ast.walk(decision.place.node)
+        )
+    ]
+    branch = branches[-1] if word and branches else None
+    yield Issue(Kind.ONE_RANK_VALUE, note.place, "", branch=branch, name=note.name)
 
 
 def _given_by_all(notes: list[tuple[int, Note]], ranks: set[int], size: int, at_root: bool) -> bool:

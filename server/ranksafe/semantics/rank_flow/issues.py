@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -54,3 +55,26 @@ class Issue:
     """Why the condition differs between ranks."""
     name: str = ""
     """The variable, for values that one rank has."""
+
+
+_OF_PARTED_RANKS = frozenset(
+    {Kind.COLLECTIVE, Kind.SHARDED_STATE, Kind.WRAPPED_FORWARD, Kind.LOOP_EXIT}
+)
+
+
+def where_they_part(issues: Iterable[Issue]) -> list[Issue]:
+    """The issues, but for what callers meet of ranks that have parted in a function for which that is said already."""
+    found = list(issues)
+    said = {
+        id(issue.branch.node)
+        for issue in found
+        if issue.branch is not None and not issue.branch.calls and issue.kind in _OF_PARTED_RANKS
+    }
+    return [
+        issue
+        for issue in found
+        if issue.branch is None
+        or not issue.branch.calls
+        or issue.kind not in _OF_PARTED_RANKS
+        or id(issue.branch.node) not in said
+    ]

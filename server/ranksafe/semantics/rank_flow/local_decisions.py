@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -61,8 +62,9 @@ def _local(
             event = next(events_in(item.body, certain=True), None)
             uneven = varies and not item.joined and not ends_together(item)
             if uneven and event is not None and _of_everybody(event):
+                source = item.source or Unknown(Sameness.DATA)
                 yield LocalDecision(
-                    "count", item.place, item.source or Unknown(Sameness.DATA), event
+                    "count", item.place, source, event, complete_on=_complete_on(item)
                 )
             yield from _local(item.body, [*loops, (item, rest)], [], early)
         elif isinstance(item, Call):
@@ -153,6 +155,12 @@ def _does_the_same(arm: list[Item], event: Event) -> bool:
 def _own_wait(arm: list[Item]) -> Event | None:
     """The first collective in an arm that is not the step of a model."""
     return next((event for event in _for_all(arm) if event.operation.kind != "step"), None)
+
+
+def _complete_on(loop: Loop) -> int | None:
+    """The only rank on which the condition of a ``while`` is complete."""
+    tested = isinstance(loop.place.node, ast.While) and isinstance(loop.source, Unknown)
+    return loop.source.complete_on if tested and isinstance(loop.source, Unknown) else None
 
 
 def _for_all(items: list[Item]) -> Iterator[Event]:

@@ -35,7 +35,7 @@ _CHANGES = frozenset(
 """Methods that change a collection."""
 _MODELS = frozenset(
     {"DistributedDataParallel", "DDP", "FSDP", "FullyShardedDataParallel", "fully_shard", "prepare", "Accelerator"}
-    | {"DataLoader", "DistributedSampler", "monotonic", "perf_counter", "time"}
+    | {"DataLoader", "DistributedSampler", "monotonic", "perf_counter", "time", "signal", "add_signal_handler"}
 )  # fmt: skip
 
 

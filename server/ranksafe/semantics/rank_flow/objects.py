@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.arguments import Given, given_in
+from ranksafe.semantics.rank_flow.expressions.entries import EMPTY_DICTIONARY
 from ranksafe.semantics.rank_flow.run import MAXIMUM_DEPTH
 from ranksafe.semantics.rank_flow.traces import Call, matters_to_caller
 from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Known, Many, Thing, Value
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
 
 _FIELDS = "__fields__"
+_EMPTY: dict[str, Value] = {"dict": EMPTY_DICTIONARY, "list": Many(())}
 _NAMESPACES = frozenset({"argparse.Namespace", "types.SimpleNamespace"})
 
 
@@ -35,7 +37,9 @@ class Objects:
         if initialise is None:
             passed = given_in(self._interpreter, node) if given is None else given
             if cls.module is not None and isinstance(cls.node, ast.ClassDef):
-                self._set_fields(made, self._fields_of(cls.node), passed)
+                names = self._fields_of(cls.node)
+                self._set_fields(made, names, passed)
+                self._set_defaults(made, cls, names[len(passed.positional) :])
             finish = functions.method(made, "__post_init__")
             if finish is not None and functions.is_small(finish):
                 self._interpreter.followed.entered(node, finish, Given(), made)
@@ -72,6 +76,29 @@ class Objects:
             if key in names:
                 self._run.set_attribute(made, key, value)
         self._run.set_attribute(made, _FIELDS, Many(tuple(Known(name) for name in names)))
+
+    def _set_defaults(self, made: Thing, cls: Thing, names: list[str]) -> None:
+        """``metrics: dict = field(default_factory=dict)``: each object is given its own."""
+        assert isinstance(cls.node, ast.ClassDef)
+        for statement in cls.node.body:
+            target = getattr(statement, "target", None)
+            if not isinstance(statement, ast.AnnAssign) or not isinstance(target, ast.Name):
+                continue
+            written = statement.value
+            if target.id not in names or not isinstance(written, ast.Call):
+                continue
+            if self._run.attribute(made, target.id) is not None:
+                continue
+            given = {item.arg: item.value for item in written.keywords}
+            factory, default = given.get("default_factory"), given.get("default")
+            value: Value | None = None
+            if isinstance(factory, ast.Name) and factory.id in _EMPTY:
+                value = _EMPTY[factory.id]
+            elif isinstance(default, ast.Constant):
+                value = Known(default.value)
+            if value is not None:
+                self._run.set_attribute(made, target.id, value)
+                self._run.made_here(made, target.id)
 
     def _fields_of(self, cls: ast.ClassDef) -> list[str]:
         """The annotated names of a dataclass or named tuple, in order."""

@@ -31,6 +31,7 @@ _CERTAIN_ONLY = frozenset(
         "shape",
         "reduced-shape",
         "own-root",
+        "own-peer",
     }
 )
 
@@ -49,6 +50,18 @@ class Note:
     name: str = ""
     value: Value | None = None
     event: Event | None = None
+
+
+@dataclass(slots=True)
+class Handler:
+    """A handler of the ``try`` around the ``yield`` of a context, for exceptions of the ``with``."""
+
+    node: ast.ExceptHandler | ast.Call
+    """Or ``suppress(Error)``."""
+    inside: list[Item]
+    """What it does."""
+    later: list[Item]
+    """What the ``try`` does after the ``yield``."""
 
 
 @dataclass(slots=True)
@@ -77,10 +90,16 @@ class Frame:
     """Why this rank came to what follows, where other ranks return before."""
     value_elsewhere: ast.AST | None = None
     """A branch in which other ranks return a value."""
+    called_perhaps: bool = False
+    """Whether the call stands under an undecided condition that need not be the same on all ranks."""
     called_in_loop: bool = False
     """Whether a call on the way here stands in a loop."""
     generates: bool = False
     """A generator, whose values are counted."""
+    catches: list[Handler] = field(default_factory=list)
+    """Of a generator that is a context: the handlers around its ``yield``, innermost first."""
+    none_elsewhere: Origin | None = None
+    """Why other ranks have returned None."""
     quiet: bool = False
     """Parameters are unknown and the body runs only for the attributes it sets."""
 
@@ -105,8 +124,12 @@ class Inside:
     handler: int = 0
     settling: int = 0
     """Loops around whose first passes only find out what changes in them."""
+    trying: int = 0
+    """Bodies of ``try`` around, and of contexts that catch exceptions."""
     uncertain: int = 0
     """Branches around that are not decided and may be decided alike on all ranks."""
+    perhaps: int = 0
+    """Operands of ``and`` and ``or`` and arms of conditional expressions around that are perhaps not evaluated."""
 
 
 class Run:
@@ -129,11 +152,19 @@ class Run:
         self.depends_on_parity = False
         """Ranks are told apart by arithmetic: two ranks do not show everything."""
         self.waited: set[Thing] = set()
+        self.alone: list[Origin] = []
+        """Branches around, through all calls, that this rank takes because it is this rank: why."""
         self.around: list[Around] = []
         """Outermost first, through all calls."""
         self.made_in: dict[tuple[int, str], frozenset[int]] = {}
         """For variables, by frame, and attributes, by object: the loops and branches around the last assignment."""
         self.globals: dict[tuple[int, str], Value] = {}
+        self.whole_file = False
+        """The walk is that of a file's top: nothing has run before that it has not seen."""
+        self.apart: dict[int, Origin] = {}
+        """Of tests with ``and`` or ``or``, by node, that are open on this rank alone: why others know the outcome."""
+        self.had: set[int] = set()
+        """Uses, by node, of what this rank has: other ranks may lack it there."""
 
     def step(self) -> None:
         """Count one statement. Raises TooLarge."""
@@ -201,9 +232,21 @@ class Run:
         self.heap.setdefault(thing, {})[name] = value
 
     def none_used(self, value: Value, node: ast.AST) -> None:
-        """Note the use of a None that other ranks do not have."""
-        if isinstance(value, Known) and value.constant is None and value.instead_of is not None:
+        """Note the use of a None that other ranks do not have, or may not have."""
+        if not isinstance(value, Known) or value.constant is not None:
+            self.had.add(id(node))
+        elif value.instead_of is not None:
             self.note("value", node, branch=value.instead_of, name=self.module.text_of(node))
+        else:
+            self.lacks(node)
+
+    def lacks(self, node: ast.AST) -> None:
+        """Note the use of what this rank certainly does not have here; to be reported where another rank has it."""
+        inside, frame = self.inside, self.frame
+        if inside.trying or inside.handler or inside.perhaps or frame.called_perhaps:
+            return
+        if frame.condition is None or frame.condition.sameness is Sameness.SAME:
+            self.note("lacks", node, name=" ".join(self.module.text_of(node).split())[:80])
 
     def missing(self, value: Missing, node: ast.AST) -> None:
         """A rank uses a variable that it has not assigned; the first use counts."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from ranksafe.semantics.rank_flow.values import Sameness, Thing, Value
+from ranksafe.semantics.rank_flow.values import Origin, Sameness, Thing, Value
 
 if TYPE_CHECKING:
     from ranksafe.semantics.module import Module
@@ -101,6 +101,22 @@ class Exit:
 
     kind: ExitKind
     place: Place
+    raises: frozenset[str] = frozenset()
+    """For ``raise``: the names of the exception's class and of those it derives from. Empty where they are not known,
+    and once a handler has caught it."""
+
+
+@dataclass(slots=True)
+class Failure:
+    """A call that may raise on this rank while it does not on the others. Stands in a trace only inside ``try``."""
+
+    place: Place
+    raises: frozenset[str]
+    """As of Exit."""
+    origin: Origin
+    """Why it is this rank's own business."""
+    by_branch: bool = False
+    """Because other ranks do not come to it."""
 
 
 @dataclass(slots=True)
@@ -120,7 +136,7 @@ class Yield:
     """For ``yield from``: the other iterable."""
 
 
-Item = Event | Decision | Branch | Passed | Loop | Call | Exit | Opaque | Yield
+Item = Event | Decision | Branch | Passed | Loop | Call | Exit | Failure | Opaque | Yield
 
 
 @dataclass(slots=True)
@@ -159,7 +175,7 @@ def events_in(items: list[Item], *, certain: bool = False) -> Iterator[Event]:
 def matters_to_caller(items: list[Item]) -> bool:
     """Whether a call does something that others notice, or decides by the rank: a return inside it ends with it."""
     for item in items:
-        if isinstance(item, (Event, Opaque, Decision, Passed)):
+        if isinstance(item, (Event, Opaque, Decision, Passed, Failure)):
             return True
         if isinstance(item, Exit) and item.kind in ("exit", "raise"):
             return True
@@ -173,7 +189,7 @@ def matters_to_caller(items: list[Item]) -> bool:
 def matters(items: list[Item]) -> bool:
     """Whether other ranks could notice: a collective, an exit, or something unknown."""
     for item in items:
-        if isinstance(item, (Event, Exit, Opaque, Yield)):
+        if isinstance(item, (Event, Exit, Failure, Opaque, Yield)):
             return True
         if isinstance(item, (Loop, Call)) and matters(item.body):
             return True

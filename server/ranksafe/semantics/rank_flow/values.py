@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ranksafe.semantics.module import Module
+    from ranksafe.semantics.rank_flow.traces import Failure
 
 
 class Sameness(IntEnum):
@@ -37,6 +38,8 @@ class Origin:
     node: ast.AST
     module: Module
     sameness: Sameness
+    amount: bool = False
+    """Whether the value is a number that each rank has chosen for itself, not one that is computed from the rank."""
 
 
 class OfFile(Enum):
@@ -126,6 +129,8 @@ class Unknown:
     """Whether it depends on the data of a rank that the value is None."""
     there: Origin | None = field(default=None, compare=False)
     """Why it is not None here: on other ranks it is."""
+    raises: tuple[Failure, ...] = ()
+    """Of a ``Future``: what asking for its result may raise on this rank alone."""
     file: OfFile | None = None
     """Of the answer of the file system, which one rank may get before a file is written and another one afterwards."""
 
@@ -251,11 +256,6 @@ def of_file(*values: Value) -> OfFile | None:
 def _share(values: tuple[Value, ...]) -> Share | None:
     shares = {value.share for value in values if isinstance(value, Unknown)}
     return next((share for share in reversed(Share) if share in shares), None)
-
-
-def cut_off(value: Unknown) -> Unknown:
-    """A bound that ends where the data does: shares that were rounded up are not as long any more."""
-    return replace(value, share=Share.UNEVEN) if value.share is Share.ROUNDED else value
 
 
 def elementwise(*values: Value) -> Unknown:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.library_calls.layers import has_uneven_shape, through_layer
 from ranksafe.semantics.rank_flow.operations import Operation
 from ranksafe.semantics.rank_flow.traces import Event
 from ranksafe.semantics.rank_flow.values import (
@@ -59,27 +61,56 @@ class WrappedModels:
         ):
             if isinstance(inner, Thing) and inner.kind == "object":
                 self._run.set_attribute(inner, SHARDED, wrapped)
-            for name in self._changed_in_place(node):
-                self._interpreter.assignments.bind(name, wrapped)
+            for held in self._changed_in_place(node):
+                self._interpreter.assignments.bind(held, wrapped)
+            self._shard_each(node, wrapped)
         return wrapped
 
-    def _changed_in_place(self, node: ast.Call) -> list[ast.Name]:
-        """The names of what ``fully_shard`` is given, through a loop over several models too."""
+    def _changed_in_place(self, node: ast.Call) -> list[ast.expr]:
+        """The variables and attributes that hold what ``fully_shard`` is given, also through a loop over several."""
         given = node.args[0] if node.args else None
+        if isinstance(given, ast.Attribute):
+            return [given]
         if not isinstance(given, ast.Name):
             return []
         loop = self._run.module.parent(node)
         while loop is not None and not isinstance(loop, (ast.For, *FUNCTIONS)):
             loop = self._run.module.parent(loop)
-        found = [given]
+        found: list[ast.expr] = [given]
         if (
             isinstance(loop, ast.For)
             and isinstance(loop.target, ast.Name)
             and loop.target.id == given.id
             and isinstance(loop.iter, (ast.Tuple, ast.List))
         ):
-            found += [item for item in loop.iter.elts if isinstance(item, ast.Name)]
+            found += [
+                item for item in loop.iter.elts if isinstance(item, (ast.Name, ast.Attribute))
+            ]
         return found
+
+    def _shard_each(self, node: ast.Call, wrapped: Thing) -> None:
+        """``for layer in model.layers: fully_shard(layer)``: every layer that the attribute holds is sharded."""
+        module = self._run.module
+        loop = module.parent(node)
+        while loop is not None and not isinstance(loop, (ast.For, *FUNCTIONS)):
+            if isinstance(loop, ast.If):
+                return
+            loop = module.parent(loop)
+        given = node.args[0] if node.args else None
+        if not isinstance(loop, ast.For) or not isinstance(given, ast.Name):
+            return
+        written, target = loop.iter, loop.target
+        if isinstance(written, ast.Call) and getattr(written.func, "id", "") == "enumerate":
+            pair = target.elts[-1:] if isinstance(target, ast.Tuple) else []
+            written, target = written.args[0] if written.args else written, (pair or [target])[0]
+        layers = written.elts if isinstance(written, (ast.Tuple, ast.List)) else [written]
+        if getattr(target, "id", "") != given.id:
+            return
+        for layer in layers:
+            starred = isinstance(layer, ast.Starred)
+            held = layer.value if isinstance(layer, ast.Starred) else layer
+            if isinstance(held, ast.Attribute) and (starred or layers == [written]):
+                self._interpreter.assignments.bind(held, replace(NOTHING_KNOWN, each=wrapped))
 
     def prepared(self, node: ast.Call, arguments: list[Value]) -> Value:
         """What ``accelerator.prepare`` returns: each argument, wrapped or sharded where it can be."""
@@ -145,7 +176,31 @@ class WrappedModels:
             run.items.append(Event(FORWARD, run.place(node), model=model))
         # What goes in may be chosen by the rank; what comes out is data.
         sameness = Sameness.DATA if found.sameness.varies else found.sameness
-        return Unknown(sameness, found.origin, made_by=None if run.inside.no_grad else model)
+        made = Unknown(sameness, found.origin, made_by=None if run.inside.no_grad else model)
+        shaped = self._shaped(node, model, arguments)
+        if shaped is None:
+            return made
+        return replace(made, shape=shaped.shape, length=shaped.length, origin=shaped.origin)
+
+    def _shaped(self, node: ast.Call, model: Thing, arguments: list[Value]) -> Unknown | None:
+        """What the model that is wrapped makes of a tensor whose shape differs; None where that is not known."""
+        if not node.args or not any(map(has_uneven_shape, arguments)):
+            return None
+        run = self._run
+        inner = run.attribute(model, "module")
+        if not isinstance(inner, Thing) or inner.kind != "object":
+            wraps = model.node.args[:1] if isinstance(model.node, ast.Call) else []
+            if len(wraps) != 1 or model.module is None:
+                return None
+            return through_layer(model.module, wraps[0], arguments[0])
+        forward = self._interpreter.functions.method(inner, "forward")
+        if forward is None or not self._interpreter.functions.is_small(forward):
+            return None
+        heap = {thing: dict(held) for thing, held in run.heap.items()}
+        with run.unnoticed():
+            found = self._interpreter.followed.entered(node, forward, None, inner)
+        run.heap = heap
+        return found if has_uneven_shape(found) and isinstance(found, Unknown) else None
 
     def _synchronises(self, model: Thing) -> bool:
         """Whether the forward waits for the other ranks.
@@ -177,6 +232,15 @@ class WrappedModels:
         elif call.args and isinstance(call.args[0], ast.Name):
             seen += module.flow.assigned_values(call.args[0])
         return any(_has_buffers(node) for node in seen)
+
+
+def is_wrapped(value: Value | None) -> bool:
+    """Whether a value is a wrapped model, or holds nothing else."""
+    if isinstance(value, Many):
+        return bool(value.items) and all(map(is_wrapped, value.items))
+    if isinstance(value, Unknown):
+        return isinstance(value.each, Thing) and value.each.kind == "wrapped"
+    return isinstance(value, Thing) and value.kind == "wrapped"
 
 
 def _drops_last(loader: Thing | None) -> bool:

@@ -1,4 +1,4 @@
-"""Loops that ranks leave together, however much data each of them has, or after the same number of steps."""
+"""Conditions that are alike on all ranks, and loops that ranks leave together, however much data each has."""
 
 from __future__ import annotations
 
@@ -64,3 +64,17 @@ def _asks(branch: Branch) -> bool:
             if name is None or not name.startswith(_LOCAL):
                 return True
     return False
+
+
+def alike(one: Branch | Loop, other: Branch | Loop) -> bool:
+    """Whether two conditions are written the same and mean the same on all ranks."""
+    if isinstance(one, Branch) and isinstance(other, Branch):
+        nodes = [getattr(item.place.node, "test", item.place.node) for item in (one, other)]
+        uniform = not one.condition.sameness.varies and not other.condition.sameness.varies
+    else:
+        nodes = [
+            getattr(item.place.node, "iter", getattr(item.place.node, "test", item.place.node))
+            for item in (one, other)
+        ]
+        uniform = True
+    return uniform and ast.dump(nodes[0]) == ast.dump(nodes[1])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Hashable
 from contextlib import suppress
 
+from ranksafe.semantics.rank_flow.comparison.agreement import alike
 from ranksafe.semantics.rank_flow.comparison.arguments import mismatch
 from ranksafe.semantics.rank_flow.comparison.differences import Difference, Parting
 from ranksafe.semantics.rank_flow.comparison.loops import (
@@ -27,10 +27,20 @@ from ranksafe.semantics.rank_flow.comparison.walk import (
     Seen,
     Undecided,
     in_loop,
+    into_step,
     next_item,
     taken,
 )
-from ranksafe.semantics.rank_flow.traces import Branch, Decision, Event, Exit, Item, Loop, Opaque
+from ranksafe.semantics.rank_flow.traces import (
+    Branch,
+    Decision,
+    Event,
+    Exit,
+    Item,
+    Loop,
+    Opaque,
+    Passed,
+)
 
 _MAXIMUM_PAIRS = 2_000
 _MAXIMUM_FOUND = 4
@@ -97,20 +107,23 @@ class Comparison:
                 if self._branches(one, other, first, second, seen_first, seen_second):
                     return
                 raise Undecided
+            found = self._surplus(one, other, first, second, seen_first, seen_second)
+            if found is not None:
+                self._add(found)
+                raise Undecided
+            # Ranks may have parted in or before a loop of which each step was followed.
+            if (inner := into_step(one, other, first, seen_second)) is not None:
+                first = inner
+                continue
+            if (inner := into_step(other, one, second, seen_first)) is not None:
+                second = inner
+                continue
             if isinstance(one, Loop) and isinstance(other, Loop):
                 if one.place.node is not other.place.node or not as_often(one, other):
                     if one.place.node is other.place.node:
                         self._add(uneven_loops(one, other, self.ranks))
                         return
-                    if not self._alike(one, other):
-                        assert first is not None
-                        assert second is not None
-                        self._add(
-                            surplus_loop(one, other, first, seen_first, seen_second, self.ranks)
-                            or surplus_loop(
-                                other, one, second, seen_second, seen_first, self.ranks[::-1]
-                            )
-                        )
+                    if not alike(one, other):
                         raise Undecided
                 assert first is not None
                 assert second is not None
@@ -140,6 +153,21 @@ class Comparison:
                 return
             first, second = self._report(one, other, first, second, seen_first, seen_second)
 
+    def _surplus(
+        self, one: Item | None, other: Item | None, first: Frames | None, second: Frames | None,
+        seen_first: Seen, seen_second: Seen,
+    ) -> Parting | None:  # fmt: skip
+        """A loop that only one of the ranks runs, in front of a loop of both."""
+        if not isinstance(one, Loop) or not isinstance(other, Loop):
+            return None
+        if first is None or second is None or one.place.node is other.place.node:
+            return None
+        if alike(one, other):
+            return None
+        return surplus_loop(one, other, first, seen_first, seen_second, self.ranks) or surplus_loop(
+            other, one, second, seen_second, seen_first, self.ranks[::-1]
+        )
+
     def _was_here(
         self, first: Frames | None, second: Frames | None, seen_first: Seen, seen_second: Seen
     ) -> bool:
@@ -165,7 +193,7 @@ class Comparison:
         seen_first: Seen, seen_second: Seen,
     ) -> bool:  # fmt: skip
         if isinstance(one, Branch) and isinstance(other, Branch):
-            if one.place.node is other.place.node or self._alike(one, other):
+            if one.place.node is other.place.node or alike(one, other):
                 if one.place.node is other.place.node and one.condition.sameness.varies:
                     return self._go_on_behind(first, second)
                 assert first is not None
@@ -179,8 +207,16 @@ class Comparison:
                         )  # fmt: skip
                 return True
         if isinstance(one, Branch) and isinstance(other, Branch):
-            # Two conditions that may have to do with each other: nothing is certain.
-            return False
+            passed = [
+                isinstance(theirs.get(id(branch.place.node)), Passed)
+                for branch, theirs in ((one, seen_second), (other, seen_first))
+            ]
+            if passed[0] is passed[1]:
+                # Two conditions that may have to do with each other: nothing is certain.
+                return False
+            if passed[1]:
+                # Of one of them the other rank has done nothing in either arm: what is in it is one too many.
+                one = None
         if isinstance(one, Branch) and parted(one, seen_first, seen_second):
             assert first is not None
             for arm in (one.then, one.otherwise):
@@ -207,19 +243,6 @@ class Comparison:
         assert second is not None
         self._compare(first.following(), second.following(), {}, {})
         return True
-
-    def _alike(self, one: Branch | Loop, other: Branch | Loop) -> bool:
-        """Whether two conditions are written the same and mean the same on all ranks."""
-        if isinstance(one, Branch) and isinstance(other, Branch):
-            nodes = [getattr(item.place.node, "test", item.place.node) for item in (one, other)]
-            uniform = not one.condition.sameness.varies and not other.condition.sameness.varies
-        else:
-            nodes = [
-                getattr(item.place.node, "iter", getattr(item.place.node, "test", item.place.node))
-                for item in (one, other)
-            ]
-            uniform = True
-        return uniform and ast.dump(nodes[0]) == ast.dump(nodes[1])
 
     def _report(
         self, one: Item | None, other: Item | None, first: Frames | None, second: Frames | None,

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from ranksafe.semantics.rank_flow.comparison.agreement import ends_together
 from ranksafe.semantics.rank_flow.comparison.differences import Parting
 from ranksafe.semantics.rank_flow.comparison.separation import (
-    contains,
     decision_around,
     decision_before,
     inside,
     separation,
 )
-from ranksafe.semantics.rank_flow.comparison.walk import EXIT, Seen, Undecided, skipped
+from ranksafe.semantics.rank_flow.comparison.walk import EXIT, Seen, Undecided, contains, skipped
 from ranksafe.semantics.rank_flow.traces import (
     Branch,
     Call,

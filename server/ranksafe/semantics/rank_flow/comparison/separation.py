@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from ranksafe.semantics.rank_flow.comparison.walk import EXIT, Seen
+from ranksafe.semantics.rank_flow.comparison.walk import EXIT, Seen, contains
 from ranksafe.semantics.rank_flow.traces import (
     Branch,
     Call,
@@ -14,7 +14,6 @@ from ranksafe.semantics.rank_flow.traces import (
     Item,
     Loop,
     Passed,
-    Place,
     events_in,
 )
 
@@ -87,12 +86,6 @@ def inside(event: Event, decision: Decision | None) -> bool:
         call = decision.place.calls[-1:]
         return any(item[0] is call[0][0] for item in event.place.calls if call)
     return contains(decision.place.node, event.place)
-
-
-def contains(node: ast.AST, place: Place) -> bool:
-    """Whether a place, or a call on the way to it, lies inside a node."""
-    wanted = {id(place.node), *(id(call) for call, _ in place.calls)}
-    return any(id(item) in wanted for item in ast.walk(node))
 
 
 def _same_way(decision: Decision, other: Decision | Passed | Exit | None) -> bool:

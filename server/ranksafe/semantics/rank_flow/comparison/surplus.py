@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from ranksafe.semantics.rank_flow.comparison.differences import Parting
 from ranksafe.semantics.rank_flow.comparison.separation import (
-    contains,
     inside,
     separation,
 )
-from ranksafe.semantics.rank_flow.comparison.walk import Frames, Seen, next_item, skipped
+from ranksafe.semantics.rank_flow.comparison.walk import Frames, Seen, contains, next_item, skipped
 from ranksafe.semantics.rank_flow.traces import Branch, Event, Item, Loop, events_in
 
 _FURTHER = 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Hashable
 from dataclasses import dataclass
 
@@ -11,12 +12,15 @@ from ranksafe.semantics.rank_flow.traces import (
     Decision,
     Event,
     Exit,
+    Failure,
     Item,
     Loop,
     Passed,
+    Place,
     matters,
     matters_behind,
 )
+from ranksafe.semantics.rank_flow.values import Sameness
 
 LEFT, EXIT = 0, 1
 """Keys, among the decisions that were passed, of the last exit out of a loop and of the last exit at all."""
@@ -71,7 +75,9 @@ def next_item(
             frames = frames.outer
             continue
         item = frames.items[frames.index]
-        if isinstance(item, (Decision, Passed)):
+        if isinstance(item, Failure):
+            frames = frames.following()
+        elif isinstance(item, (Decision, Passed)):
             seen[id(item.place.node)] = item
             frames = frames.following()
         elif isinstance(item, Call):
@@ -83,12 +89,14 @@ def next_item(
             if in_loop(frames):
                 seen[LEFT] = item
             frames = _leave(frames, item)
-        elif (
-            (isinstance(item, Event) and skipped(item, ranks))
-            or (isinstance(item, Branch) and not matters([*item.then, *item.otherwise]))
-            or (isinstance(item, Loop) and not matters_behind(item.body))
+        elif (isinstance(item, Event) and skipped(item, ranks)) or (
+            isinstance(item, Branch) and not matters([*item.then, *item.otherwise])
         ):
             frames = frames.following()
+        elif isinstance(item, Loop) and not matters_behind(item.body):
+            # What a single step decides was decided here.
+            once = runs_once(item)
+            frames = frames.into(item.body, "loop", item) if once else frames.following()
         else:
             return frames, item
     return None, None
@@ -125,6 +133,37 @@ def _leave(frames: Frames, item: Exit) -> Frames | None:
     if current.kind == "root":
         return Frames(current.items, len(current.items), "root", None)
     return current.outer
+
+
+def runs_once(item: Item | None) -> bool:
+    """Whether an item is one step of a loop that was followed step by step, or a loop with one step."""
+    return isinstance(item, Loop) and not isinstance(item.count, Sameness) and item.count == 1
+
+
+def into_step(
+    item: Item | None, other: Item | None, frames: Frames | None, theirs: Seen
+) -> Frames | None:
+    """Inside a single step that the other rank is not at, where that says more than the step as a whole; else None.
+
+    `theirs`: what the other rank has passed. Where it has left the same loop, its collectives and those of the steps
+    that are left do not belong to each other.
+    """
+    if not isinstance(item, Loop) or not runs_once(item) or frames is None:
+        return None
+    left = theirs.get(LEFT)
+    if isinstance(left, Exit) and contains(item.place.node, left.place):
+        return None
+    if other is not None and (
+        not isinstance(other, (Event, Loop)) or other.place.node is item.place.node
+    ):
+        return None
+    return frames.into(item.body, "loop", item)
+
+
+def contains(node: ast.AST, place: Place) -> bool:
+    """Whether a place, or a call on the way to it, lies inside a node."""
+    wanted = {id(place.node), *(id(call) for call, _ in place.calls)}
+    return any(id(item) in wanted for item in ast.walk(node))
 
 
 def in_loop(frames: Frames) -> bool:

@@ -6,6 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ranksafe.semantics.rank_flow.expressions.amounts import chosen
 from ranksafe.semantics.rank_flow.joined_values import joined
 from ranksafe.semantics.rank_flow.traces import Branch, Decision, matters
 from ranksafe.semantics.rank_flow.values import (
@@ -52,6 +53,9 @@ class Conditions:
             else:
                 decided.append(value)
         if undecided:
+            parted = origin_of(*decided)
+            if parted is not None and parted.sameness.varies:
+                self._run.apart[id(node)] = parted
             return combined(*undecided)
         last = decided[-1]
         return Known(last.constant, origin_of(*decided)) if isinstance(last, Known) else last
@@ -59,7 +63,9 @@ class Conditions:
     def _guarded(self, operand: ast.expr, node: ast.BoolOp, before: list[Value]) -> Value:
         """An operand that is evaluated only if the ones before let it."""
         outer, self._run.items = self._run.items, []
+        self._run.inside.perhaps += 1
         value = self._interpreter.expressions.value(operand)
+        self._run.inside.perhaps -= 1
         items, self._run.items = self._run.items, outer
         if matters(items):
             outer.append(Branch(self._run.place(node), combined(*before), items, []))
@@ -77,7 +83,9 @@ class Conditions:
                 # For None: the other ranks have the other arm's value.
                 other = node if _is_something(node.orelse if truth else node.body) else None
                 none = other if value.constant is None else None
-                return Known(value.constant, origin_of(test), instead_of=none)
+                skipped = self._interpreter.expressions.look(node.orelse if truth else node.body)
+                made = Known(value.constant, origin_of(test), instead_of=none)
+                return chosen(made, (skipped,))
             nothing = node.orelse if truth else node.body
             if isinstance(nothing, ast.Constant) and nothing.value is None:
                 if isinstance(value, Unknown) and value.sameness < Sameness.DATA:
@@ -87,10 +95,12 @@ class Conditions:
             return value
         outer = self._run.items
         arms: list[tuple[Value, list[Any]]] = []
+        self._run.inside.perhaps += 1
         for arm in (node.body, node.orelse):
             self._run.items = []
             value = self._interpreter.expressions.value(arm)
             arms.append((value, self._run.items))
+        self._run.inside.perhaps -= 1
         self._run.items = outer
         if any(matters(items) for _, items in arms):
             outer.append(Branch(self._run.place(node), test, arms[0][1], arms[1][1]))

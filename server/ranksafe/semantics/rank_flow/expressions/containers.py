@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ranksafe.semantics.rank_flow.expressions.entries import EMPTY_DICTIONARY, entries_of
+from ranksafe.semantics.rank_flow.expressions.entries import EMPTY_DICTIONARY, entries_of, keys_of
 from ranksafe.semantics.rank_flow.expressions.groups import dictionary_of_groups
 from ranksafe.semantics.rank_flow.library_calls.iteration import element
 from ranksafe.semantics.rank_flow.traces import Loop, matters
@@ -14,6 +14,7 @@ from ranksafe.semantics.rank_flow.values import (
     Known,
     Many,
     Sameness,
+    Thing,
     Unknown,
     Value,
     combined,
@@ -99,7 +100,7 @@ class Containers:
         conditions = []
         for generator in node.generators:
             iterable = self._interpreter.expressions.value(generator.iter)
-            iterable = self._interpreter.generators.iterated(iterable, generator.iter)
+            iterable = keys_of(self._interpreter.generators.iterated(iterable, generator.iter))
             sources_.append(iterable)
             self._interpreter.assignments.bind_each(generator.target, iterable)
             conditions += [self._interpreter.expressions.value(test) for test in generator.ifs]
@@ -129,6 +130,8 @@ class Containers:
             )
         run.frame.variables = saved
         found = combined(element, *sources_, *conditions)
+        if isinstance(element, Thing) and element.kind == "wrapped":
+            found = replace(found, each=element)
         varies = max((item.sameness for item in conditions), default=Sameness.SAME)
         if node.generators[0].ifs and sources_[0].sameness is Sameness.DATA:
             varies = Sameness.DATA

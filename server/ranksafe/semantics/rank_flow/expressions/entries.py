@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from ranksafe.semantics.rank_flow.expressions.amounts import chosen
 from ranksafe.semantics.rank_flow.library_calls.pure_functions import constant_of
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
@@ -52,12 +53,21 @@ def entry_at(base: Unknown, index: Value) -> Value | None:
     return NOTHING_KNOWN
 
 
+def has_no_entry(base: Unknown, index: Value) -> bool:
+    """Whether a dictionary, of which all entries are known, has none under a key."""
+    if isinstance(index, Many):
+        index = constant_of(index) or index
+    if base.entries is None or base.steps != len(base.entries) or not isinstance(index, Known):
+        return False
+    return index.origin is None and index.constant not in dict(base.entries)
+
+
 def _of_rank(base: Unknown, index: Known) -> Value | None:
     """The entry that the rank names: another one on another rank."""
     held = dict(base.entries or ())
     value = held.get(index.constant)
     if isinstance(value, Known):
-        return Known(value.constant, origin_of(value, index))
+        return chosen(Known(value.constant, origin_of(value, index)), tuple(held.values()))
     # Other ranks have another one.
     return value if isinstance(value, Thing) else None
 
@@ -121,3 +131,11 @@ def counted_view(dictionary: Unknown, word: str) -> Unknown | Many | None:
     if word not in ("keys", "values") or not isinstance(pairs.each, Many):
         return None
     return replace(pairs, each=pairs.each.items[word == "values"])
+
+
+def keys_of(iterable: Value) -> Value:
+    """What a loop over a dictionary of known keys runs over; other values are left as they are."""
+    if not isinstance(iterable, Unknown) or not iterable.entries:
+        return iterable
+    view = counted_view(iterable, "keys")
+    return view if isinstance(view, Many) else iterable

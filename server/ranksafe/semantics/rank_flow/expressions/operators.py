@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.rank_flow.class_attributes import Member
+from ranksafe.semantics.rank_flow.expressions.amounts import apart
 from ranksafe.semantics.rank_flow.expressions.containers import LONGEST
 from ranksafe.semantics.rank_flow.expressions.entries import merged_entries
 from ranksafe.semantics.rank_flow.expressions.slices import pads
@@ -176,6 +177,11 @@ class Operators:
                         return replace(combined(right), decides=True)
                     return NOTHING_KNOWN
                 return Unknown(left.sameness, left.origin, decides=True)
+            if isinstance(node.ops[0], (ast.In, ast.NotIn)):
+                return replace(combined(*values), decides=True)
+            truths = replace(elementwise(*values), decides=True)
+            truths = apart(node.ops[0], left, right, truths)
+            return replace(truths, dtype="bool") if any(map(_is_tensor, values)) else truths
         return replace(combined(*values), decides=True)
 
     def _chained(self, node: ast.Compare, values: list[Value]) -> Value:
@@ -271,3 +277,10 @@ def _plain(value: Value) -> Known | None:
 def _either(value: Value) -> OfFile | None:
     """For ``value is None``: it may be None because a file is missing."""
     return OfFile.EITHER if isinstance(value, Unknown) and value.file is not None else None
+
+
+def _is_tensor(value: Value) -> bool:
+    """Whether a value certainly is a tensor with dimensions, which is compared item by item."""
+    if not isinstance(value, Unknown) or not value.dtype or value.dtype == "count":
+        return False
+    return isinstance(value.shape, tuple) and bool(value.shape)

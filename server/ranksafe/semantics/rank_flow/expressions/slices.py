@@ -28,7 +28,7 @@ def sliced(base: Value, bounds: list[Value | None], world_size: int) -> Value:
     found = replace(combined(base, *given), decides=False)
     varying = max((item.sameness for item in given), default=Sameness.SAME)
     if not varying.varies:
-        return replace(found, length=Sameness.UNKNOWN)
+        return _cut_known(base, replace(found, length=Sameness.UNKNOWN), cut)
     step = bounds[2]
     even = isinstance(base, Unknown) and base.share is Share.EVEN
     rows = length_of(base)
@@ -50,6 +50,16 @@ def sliced(base: Value, bounds: list[Value | None], world_size: int) -> Value:
         origin=origin_of(*given) or found.origin,
         steps=steps,
     )
+
+
+def _cut_known(base: Value, found: Unknown, cut: slice | None) -> Unknown:
+    """A slice whose bounds are the same everywhere, of a tensor whose shape is known: so is its own."""
+    if cut is None or not isinstance(base, Unknown) or not isinstance(base.shape, tuple):
+        return found
+    if not base.shape:
+        return found
+    shape = (len(range(base.shape[0])[cut]), *base.shape[1:])
+    return replace(found, shape=shape, dtype=base.dtype)
 
 
 def pads(node: ast.expr) -> bool:

@@ -10,13 +10,18 @@ from ranksafe.semantics.rank_flow.traces import Event
 from ranksafe.semantics.rank_flow.values import Known, Many, Thing, Unknown, Value, truth_of
 
 if TYPE_CHECKING:
+    from ranksafe.semantics.module import Module
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
+    from ranksafe.semantics.rank_flow.run import Run
 
 # torch/distributed/distributed_c10d.py:P2POp.__new__ (torch 2.13.0)
 _OPERATION = Parameter("op", 0)
 _TENSOR = Parameter("tensor", 1)
 _PEER = Parameter("peer", 2)
+_GROUP = Parameter("group", 3)
 _TAG = Parameter("tag", 4)
+_BACKEND = Parameter("backend", 0)
+_REFUSED = frozenset({"send", "send_object_list"})
 _BEGUN = frozenset({"isend", "irecv"})
 _KIND = "send-or-receive"
 
@@ -46,7 +51,31 @@ def single(interpreter: Interpreter, node: ast.Call, name: str) -> Thing | None:
         event.tag = interpreter.expressions.value(tag)
     if isinstance(event.peer, Known) and isinstance(event.peer.constant, int):
         run.largest_rank = max(run.largest_rank, event.peer.constant)
+    if _GROUP.of(node) is None:
+        note_own_peer(run, node, event)
     return Thing(_KIND, node=node, module=run.module, detail=event)
+
+
+def note_own_peer(run: Run, node: ast.Call, event: Event) -> None:
+    """Note what a rank sends to itself, which fails.
+
+    ``send`` refuses it (torch 2.13.0, distributed_c10d.py:_check_not_self_rank); gloo has no pair of a rank with
+    itself, so that ``isend`` fails there, while NCCL can do it in a batch.
+    """
+    # A parameter that is called ``rank`` may be any rank.
+    named = isinstance(event.peer, Known) and event.peer.origin is None
+    peer = event.peer.constant if named and isinstance(event.peer, Known) else None
+    if peer != run.world.rank or event.group is not None or not event.group_known:
+        return
+    word = event.operation.word
+    if word in _REFUSED or (word == "isend" and _runs_gloo(run.module)):
+        run.note("own-peer", node, event=event)
+
+
+def _runs_gloo(module: Module) -> bool:
+    """Whether the file makes its process group of the backend gloo and of no other one."""
+    given = [_BACKEND.of(call) for call in module.calls_written("init_process_group")]
+    return bool(given) and all(getattr(item, "value", None) == "gloo" for item in given)
 
 
 def batched(arguments: list[Value]) -> list[Event] | None:

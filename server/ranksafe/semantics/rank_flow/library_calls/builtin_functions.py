@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.expressions.containers import dictionary_of
@@ -19,7 +20,7 @@ from ranksafe.semantics.rank_flow.values import (
     Unknown,
     Value,
     combined,
-    cut_off,
+    evenness,
     length_of,
     origin_of,
 )
@@ -79,7 +80,7 @@ def of_builtin(
             return Known(chosen, origin_of(*arguments))
     if name in ("builtins.max", "builtins.min", "builtins.abs", "builtins.divmod"):
         found = combined(*arguments)
-        return cut_off(found) if last == "min" and len(arguments) > 1 else found
+        return _cut_off(found) if last == "min" and len(arguments) > 1 else found
     if last == "setattr" and len(arguments) == 3 and isinstance(arguments[0], Thing):
         named = arguments[1].constant if isinstance(arguments[1], Known) else None
         if isinstance(named, str):
@@ -128,6 +129,10 @@ def _dictionary(node: ast.Call, arguments: list[Value]) -> Value | None:
             entries += [(Known(key), item) for key, item in value.entries]
         elif pairs and all(isinstance(pair, Many) and len(pair.items) == 2 for pair in pairs):
             entries += [(pair.items[0], pair.items[1]) for pair in pairs if isinstance(pair, Many)]
+        elif evenness(value).varies:
+            # As many entries as what it is made of.
+            found = combined(*arguments)
+            return replace(found, length=evenness(value), origin=origin_of(value) or found.origin)
         else:
             return None
     named = arguments[len(node.args) :]
@@ -161,3 +166,8 @@ def _converted(kind: str, value: Value) -> Value:
             return combined(value)
         return Known(made, value.origin)
     return combined(value)
+
+
+def _cut_off(value: Unknown) -> Unknown:
+    """A bound that ends where the data does: shares that were rounded up are not as long any more."""
+    return replace(value, share=Share.UNEVEN) if value.share is Share.ROUNDED else value

@@ -6,6 +6,8 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.library_calls.iteration import element
+from ranksafe.semantics.rank_flow.library_calls.parts import of_splits
 from ranksafe.semantics.rank_flow.values import (
     Known,
     Many,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 _SETS_UP_LOADERS = frozenset(
     {"lightning.fabric.Fabric.setup_dataloaders", "lightning.fabric.Fabric._setup_dataloader"}
 )
-_SPLITS = frozenset({"numpy.array_split", "torch.tensor_split", "torch.chunk"})
+_DATA_SETS = "torch.utils.data."
 
 
 def of_data(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value | None:
@@ -40,19 +42,22 @@ def of_data(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Valu
             steps=None if isinstance(length, Sameness) else length,
         )
     if last == "DistributedSampler":
-        return Thing("loader", node=node, module=run.module, detail="sharded")
-    if name in _SPLITS and len(arguments) > 1:
-        by_size = isinstance(arguments[1], Known) and arguments[1].constant == run.world.size
-        rows = length_of(arguments[0])
-        shorter = by_size and not isinstance(rows, Sameness) and rows % run.world.size != 0
-        divides = by_size and not isinstance(rows, Sameness) and not shorter
-        part = Unknown(
-            Sameness.RANK,
-            run.origin(node, Sameness.RANK),
-            length=Sameness.RANK if by_size and not divides else Sameness.UNKNOWN,
-            shape=Sameness.RANK if shorter and _along_rows(node, arguments) else Sameness.UNKNOWN,
+        whole = arguments[0] if arguments else None
+        uneven = isinstance(whole, (Many, Unknown)) and whole.length.varies
+        return Thing(
+            "loader",
+            node=node,
+            module=run.module,
+            detail="sharded",
+            length=evenness(whole) if whole is not None and uneven else Sameness.UNKNOWN,
+            origin=origin_of(whole) if whole is not None and uneven else None,
         )
-        return Unknown(share=Share.UNEVEN, each=part)
+    parts = of_splits(run, node, name, arguments)
+    if parts is not None:
+        return parts
+    made = _data_set(name, arguments)
+    if made is not None:
+        return made
     if name in _SETS_UP_LOADERS:
         return _set_up(run, node)
     if name.startswith("transformers.Trainer.get_") and name.endswith("_dataloader"):
@@ -97,14 +102,29 @@ def _split(run: Run, node: ast.Call, arguments: list[Value]) -> Value | None:
     return Unknown(Sameness.DATA, origin, length=Sameness.RANK, share=Share.UNEVEN)
 
 
-def _along_rows(node: ast.Call, arguments: list[Value]) -> bool:
-    """Whether a split cuts the first dimension."""
-    given = [item for item in node.keywords if item.arg in ("dim", "axis")]
-    dimension = arguments[2] if len(node.args) > 2 else Known(0)
-    for keyword, value in zip(node.keywords, arguments[len(node.args) :], strict=True):
-        if keyword in given:
-            dimension = value
-    return isinstance(dimension, Known) and dimension.constant == 0
+def _data_set(name: str, arguments: list[Value]) -> Value | None:
+    """A data set that is as long as what it is made of; None for other calls."""
+    if not name.startswith(_DATA_SETS) or not arguments:
+        return None
+    last, given = name.rpartition(".")[2], arguments[0]
+    if last in ("TensorDataset", "StackDataset"):
+        rows = length_of(given)
+        return Unknown(
+            length=evenness(given),
+            origin=origin_of(given),
+            steps=None if isinstance(rows, Sameness) else rows,
+        )
+    if last not in ("ConcatDataset", "ChainDataset"):
+        return None
+    parts = given.items if isinstance(given, Many) else ()
+    exact = [length for length in map(length_of, parts) if not isinstance(length, Sameness)]
+    each = element(given)
+    uneven = [value for value in (given, *parts, each) if evenness(value).varies]
+    return Unknown(
+        length=max(map(evenness, uneven), default=Sameness.UNKNOWN),
+        origin=origin_of(*uneven),
+        steps=sum(exact) if parts and len(exact) == len(parts) and not uneven else None,
+    )
 
 
 def _loader(run: Run, node: ast.Call, arguments: list[Value]) -> Value:
@@ -128,6 +148,9 @@ def _loader(run: Run, node: ast.Call, arguments: list[Value]) -> Value:
     if isinstance(source, (Unknown, Many)):
         length, origin = source.length, origin_of(source)
         steps = _batches(length_of(source), size, written)
+    elif isinstance(source, Thing) and source.kind == "loader" and source.length.varies:
+        # A sampler shares out as many as the data set has.
+        length, origin = source.length, source.origin
     drops = written.get("drop_last", "False") != "False" and batch_sampler is None
     if drops and steps is None:
         # What the shares differ by is dropped, most often.

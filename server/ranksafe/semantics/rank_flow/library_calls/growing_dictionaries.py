@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ranksafe.semantics.rank_flow.values import Sameness, Share, Unknown, Value, combined
+from ranksafe.semantics.rank_flow.values import Sameness, Share, Thing, Unknown, Value, combined
 
 if TYPE_CHECKING:
     from ranksafe.semantics.module import Module
@@ -63,6 +63,12 @@ def given_away(run: Run, call: ast.Call) -> None:
         held = variables.get(item.id) if isinstance(item, ast.Name) else None
         if isinstance(item, ast.Name) and isinstance(held, Unknown) and held.entries is not None:
             variables[item.id] = replace(held, steps=None)
+        elif isinstance(item, ast.Attribute) and isinstance(item.value, ast.Name):
+            holder = variables.get(item.value.id)
+            of_holder = run.heap.get(holder, {}) if isinstance(holder, Thing) else {}
+            kept = of_holder.get(item.attr)
+            if isinstance(kept, Unknown) and kept.entries is not None:
+                of_holder[item.attr] = replace(kept, steps=None)
 
 
 def view(receiver: Value, word: str) -> Unknown | None:

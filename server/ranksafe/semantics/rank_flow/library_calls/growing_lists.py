@@ -134,10 +134,13 @@ def _asks_for(node: ast.AST, target: ast.expr) -> bool:
 
 
 def _rows_of(held: Value, added: Value, *, several: bool) -> Value | None:
-    """The tensors of a list, as long as all of them have as many rows as the rank's data makes."""
+    """The tensors of a list, as long as all of them have as many rows as the rank's data makes; or wrapped models."""
     empty = isinstance(held, Many) and not held.items
     alike = isinstance(held, Unknown) and isinstance(held.each, Unknown)
     shaped = isinstance(added, Unknown) and added.shape is Sameness.DATA
+    if isinstance(added, Thing) and added.kind == "wrapped":
+        shaped = empty or (isinstance(held, Unknown) and isinstance(held.each, Thing))
+        return added if shaped and not several else None
     return added if shaped and not several and (empty or alike) else None
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ranksafe.semantics.rank_flow.expressions.entries import keys_of
 from ranksafe.semantics.rank_flow.expressions.slices import sliced
 from ranksafe.semantics.rank_flow.joined_values import joined
+from ranksafe.semantics.rank_flow.own_rows import own_row
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
     SAME,
@@ -87,6 +89,8 @@ def of_iteration(run: Run, name: str, arguments: list[Value]) -> Value | None:
         return _filtered(arguments)
     if name in _SETS and arguments and evenness(arguments[0]).varies:
         return arguments[0]
+    if name == "torch.nn.ModuleList":
+        return arguments[0] if arguments else Many(())
     if name == "collections.deque":
         filled = bool(arguments) and not isinstance(arguments[0], Known)
         return arguments[0] if filled else Many(())
@@ -181,6 +185,8 @@ def element(iterable: Value) -> Value:
         if iterable.origin is not None and isinstance(found, Unknown):
             # The share of this rank: other ranks have other items.
             return replace(found, sameness=Sameness.DATA, origin=iterable.origin, own_item=True)
+        if iterable.origin is not None and isinstance(found, Many):
+            return own_row(found, iterable, iterable.origin)
         return found
     if isinstance(iterable, Thing) and iterable.kind == "loader":
         if iterable.detail == "plain" or iterable.node is None:
@@ -205,6 +211,7 @@ def element(iterable: Value) -> Value:
 
 
 def _enumerated(value: Value) -> Value:
+    value = keys_of(value)
     if isinstance(value, Many):
         pairs = tuple(Many((Known(i), item)) for i, item in enumerate(value.items))
         return Many(pairs, value.origin, value.length)

@@ -12,14 +12,17 @@ from ranksafe.semantics.rank_flow.library_calls import batched_sends, device_mes
 from ranksafe.semantics.rank_flow.library_calls.builtin_functions import of_builtin
 from ranksafe.semantics.rank_flow.library_calls.data import of_data
 from ranksafe.semantics.rank_flow.library_calls.element_types import after_method
+from ranksafe.semantics.rank_flow.library_calls.failing_calls import note_failure, submitted
 from ranksafe.semantics.rank_flow.library_calls.files import asked
 from ranksafe.semantics.rank_flow.library_calls.iteration import iterates, of_iteration
+from ranksafe.semantics.rank_flow.library_calls.layers import through_layer
 from ranksafe.semantics.rank_flow.library_calls.methods import LOSSES, TESTS, Methods
 from ranksafe.semantics.rank_flow.library_calls.padded_batches import (
     padded_sequence,
     padded_to_longest,
 )
 from ranksafe.semantics.rank_flow.library_calls.random_numbers import drawn_from, made_generator
+from ranksafe.semantics.rank_flow.library_calls.signals import note_signal
 from ranksafe.semantics.rank_flow.library_calls.tensors import of_tensors
 from ranksafe.semantics.rank_flow.sharded_lists import sharded_list
 from ranksafe.semantics.rank_flow.traces import Event, Opaque
@@ -67,6 +70,10 @@ class LibraryCalls:
         run = self._run
         arguments = self._interpreter.calls.arguments(node)
         word = callee_name(node) or ""
+        note_failure(self._interpreter, node, name, receiver, arguments)
+        note_signal(self._interpreter, node, name, arguments)
+        if word == "submit" and (future := submitted(self._interpreter, node, arguments)):
+            return future
         if isinstance(receiver, Thing) and receiver.kind == "random":
             return drawn_from(run, node, word, receiver, arguments)
         if name is not None:
@@ -86,6 +93,8 @@ class LibraryCalls:
         padded = padded_to_longest(node, arguments)
         if padded is not None:
             return padded
+        if node.args and (out := through_layer(run.module, node.func, arguments[0])) is not None:
+            return out
         if receiver is not None:
             result = self._methods.value(node, word, receiver, arguments)
             return after_method(result, node, word, receiver)

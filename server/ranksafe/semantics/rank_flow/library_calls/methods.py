@@ -18,6 +18,7 @@ from ranksafe.semantics.rank_flow.library_calls.changed_collections import (
     filled_dictionary,
 )
 from ranksafe.semantics.rank_flow.library_calls.growing_dictionaries import view
+from ranksafe.semantics.rank_flow.library_calls.parts import of_split_method
 from ranksafe.semantics.rank_flow.library_calls.pure_functions import of_known_method
 from ranksafe.semantics.rank_flow.library_calls.random_numbers import drawn_in_place
 from ranksafe.semantics.rank_flow.library_calls.selections import in_place, selected
@@ -74,8 +75,8 @@ _KEEPS_FIRST = frozenset(
     }
 )
 """With a dimension given, these keep the number of rows."""
-_REDUCES = frozenset({"max", "sum", "mean"})
-"""The dimension that is given may be the one that differs: it is gone then."""
+_REDUCES = frozenset({"max", "sum", "mean", "topk"})
+"""The dimension that is given may be the one that differs, where that is not the first: it is gone then."""
 TESTS = frozenset(
     {"item", "any", "all", "isnan", "isinf", "isfinite", "equal", "allclose", "isclose", "tolist"}
 )
@@ -212,9 +213,16 @@ class Methods:
                     found = combined(receiver, *arguments)
                     if found.sameness > receiver.sameness:
                         self._interpreter.assignments.bind(node.func.value, found)
+                elif receiver.entries is not None and isinstance(node.func.value, ast.Attribute):
+                    self._interpreter.assignments.bind(
+                        node.func.value, combined(receiver, *arguments)
+                    )
                 return Known(None)
             if word in ("view", "reshape") and (size := _size_of(arguments)) is not None:
                 return replace(combined(receiver), shape=size)
+            parts = of_split_method(run, node, word, [receiver, *arguments])
+            if parts is not None:
+                return parts
             counted = counted_view(receiver, word)
             if counted is not None and not arguments:
                 return counted
@@ -229,6 +237,9 @@ class Methods:
                 entry = entry_at(receiver, arguments[0])
                 if entry is not None:
                     return entry
+            if word == "numel" and isinstance(receiver.shape, Sameness) and receiver.shape.varies:
+                # What a rank's part holds is its data.
+                return Unknown(Sameness.DATA, receiver.origin)
             if receiver.sameness is Sameness.UNKNOWN or (
                 receiver.sameness is Sameness.SAME and not receiver.made_by
             ):
@@ -244,7 +255,7 @@ class Methods:
                 return elementwise(receiver)
             if word in _KEEPS_FIRST and arguments and isinstance(receiver.shape, Sameness):
                 found = elementwise(receiver)
-                if word in _REDUCES and arguments[0] == Known(0):
+                if word in _REDUCES and (arguments[0] == Known(0) or not receiver.length.varies):
                     found = replace(found, shape=Sameness.UNKNOWN)
                 return replace(found, length=Sameness.UNKNOWN) if word in _REDUCES else found
             if word == "tolist" and receiver.length is Sameness.DATA:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from ranksafe.semantics.rank_flow.library_calls.layers import has_uneven_shape
 from ranksafe.semantics.rank_flow.library_calls.padded_batches import tokens_of
 from ranksafe.semantics.rank_flow.values import (
     NOTHING_KNOWN,
@@ -67,8 +68,11 @@ def one_axis(base: Unknown, index: Value) -> Unknown | Thing | None:
     if isinstance(base.each, Thing) and base.each.kind == "wrapped":
         # One of several layers that are sharded alike.
         return base.each
-    if isinstance(base.each, Unknown) and base.each.length.varies and isinstance(index, Known):
-        return base.each
+    uneven = isinstance(base.each, Unknown) and (
+        base.each.length.varies or has_uneven_shape(base.each)
+    )
+    if uneven and isinstance(base.each, Unknown) and base.share is None:
+        return base.each if isinstance(index, Known) else None
     return None
 
 

@@ -12,6 +12,7 @@ from ranksafe.semantics.rank_flow.expressions.operators import computed
 from ranksafe.semantics.rank_flow.expressions.slices import pads
 from ranksafe.semantics.rank_flow.library_calls.growing_dictionaries import with_key
 from ranksafe.semantics.rank_flow.library_calls.iteration import element
+from ranksafe.semantics.rank_flow.library_calls.layers import has_uneven_shape
 from ranksafe.semantics.rank_flow.passed_in import opened
 from ranksafe.semantics.rank_flow.trainer_control import asked_for
 from ranksafe.semantics.rank_flow.values import (
@@ -187,9 +188,9 @@ class Assignments:
     def _item(self, value: Value, index: int, count: int) -> Value:
         if isinstance(value, Many) and len(value.items) == count:
             return value.items[index]
-        if isinstance(value, Unknown) and isinstance(value.each, Unknown):
-            if value.each.length.varies:
-                # ``rows, columns = torch.where(mask)``
+        if isinstance(value, Unknown) and isinstance(value.each, Unknown) and value.share is None:
+            if value.each.length.varies or has_uneven_shape(value.each):
+                # ``rows, columns = torch.where(mask)``, ``first, second = both.chunk(2)``
                 return value.each
         if isinstance(value, Unknown):
             return part_of(value)

@@ -55,18 +55,28 @@ class Branches:
         if isinstance(test, Unknown) and test.sameness is Sameness.DATA and not test.decides:
             # ``if batch:`` asks whether there is one, which says nothing of what is in it.
             test = replace(test, sameness=Sameness.UNKNOWN)
-        return self._undecided(node, test, [node.body, node.orelse])
+        apart = self._run.apart.pop(id(node.test), None)
+        if apart is None:
+            return self._undecided(node, test, [node.body, node.orelse])
+        before = self._run.snapshot()
+        reached = self._undecided(node, test, [node.body, node.orelse])
+        self._one_sided.mark_told(before, apart)
+        return reached
 
     def _decided(self, node: ast.If, test: Value, truth: bool) -> bool:
         run = self._run
         taken, skipped = (node.body, node.orelse) if truth else (node.orelse, node.body)
         if test.sameness.varies:
             run.items.append(Decision(run.place(node), truth, test))
-            before = run.snapshot()
+            before, alone = run.snapshot(), len(run.alone)
             decided, run.frame.decided = run.frame.decided, origin_of(test)
+            run.alone.extend([origin for origin in [run.frame.decided] if origin is not None])
             reached = self._interpreter.statements.block(taken)
+            del run.alone[alone:]
             if decided is not None or not _may_return(skipped):
                 run.frame.decided = decided
+            if skipped and _returns_none(skipped[-1]):
+                run.frame.none_elsewhere = origin_of(test)
             if reached:
                 self._one_sided.mark_taken(before, test)
                 self._one_sided.mark_skipped(skipped, test)
@@ -130,6 +140,13 @@ class Branches:
             is_none = isinstance(test.ops[0], ast.Is)
             if isinstance(test.ops[0], (ast.Is, ast.IsNot)) and is_none is taken:
                 self._run.frame.variables[test.left.id] = Known(None)
+
+
+def _returns_none(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Return) and (
+        statement.value is None
+        or (isinstance(statement.value, ast.Constant) and statement.value.value is None)
+    )
 
 
 def _may_return(arm: list[ast.stmt]) -> bool:

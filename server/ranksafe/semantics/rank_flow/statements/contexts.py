@@ -8,13 +8,20 @@ from typing import TYPE_CHECKING
 
 from ranksafe.semantics.rank_flow.generators.generators import is_context
 from ranksafe.semantics.rank_flow.generators.steps import without_yields, yields_in
-from ranksafe.semantics.rank_flow.run import MAXIMUM_DEPTH
+from ranksafe.semantics.rank_flow.run import MAXIMUM_DEPTH, Handler
+from ranksafe.semantics.rank_flow.statements.raised_alone import without_failures
 from ranksafe.semantics.rank_flow.traces import Call, Item, matters_to_caller
 from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Known, Thing, Value
 from ranksafe.semantics.units import callee_name
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
+
+    Judge = Callable[
+        [ast.ExceptHandler | ast.Call, list[Item], list[Item], list[list[Item]]], object
+    ]
 
 _GIVES_ARGUMENT = frozenset({"contextlib.nullcontext", "contextlib.closing"})
 
@@ -22,22 +29,32 @@ _GIVES_ARGUMENT = frozenset({"contextlib.nullcontext", "contextlib.closing"})
 class Contexts:
     """Runs ``with``; says whether the code after it is reached."""
 
-    def __init__(self, interpreter: Interpreter) -> None:
+    def __init__(self, interpreter: Interpreter, judge: Judge) -> None:
+        self._judge = judge
         self._run = interpreter.run
         self._interpreter = interpreter
 
     def run(self, node: ast.With | ast.AsyncWith) -> bool:
         """``with``: its items, then its body inside what they mean, then what they do at the end."""
-        inside = self._run.inside
+        run = self._run
+        inside = run.inside
         before = replace(inside)
         left: list[tuple[ast.AST, Thing | list[Item]]] = []
+        caught: list[Handler] = []
         for item in node.items:
-            value, after = self._enter(item.context_expr)
+            value, after = self._enter(item.context_expr, caught)
             if after is not None:
                 left.append((item.context_expr, after))
             if item.optional_vars is not None:
                 self._interpreter.assignments.bind(item.optional_vars, value)
+        outer, run.items = run.items, []
+        inside.trying += bool(caught)
         reached = self._interpreter.statements.block(node.body)
+        inside.trying -= bool(caught)
+        body, run.items = run.items, outer
+        for handler in caught:
+            self._judge(handler.node, handler.inside, body, [handler.later])
+        outer.extend(body if inside.trying else without_failures(body))
         if reached:
             for place, after in reversed(left):
                 self._leave(place, after)
@@ -48,8 +65,13 @@ class Contexts:
         )
         return reached
 
-    def _enter(self, node: ast.expr) -> tuple[Value, Thing | list[Item] | None]:
-        """The value of a ``with`` item, and what happens at the end; notes what it means for the collectives inside."""
+    def _enter(
+        self, node: ast.expr, caught: list[Handler]
+    ) -> tuple[Value, Thing | list[Item] | None]:
+        """The value of a ``with`` item, and what happens at the end; notes what it means for the collectives inside.
+
+        `caught` gets the handlers for what the body raises, innermost first.
+        """
         inside = self._run.inside
         if isinstance(node, ast.Call):
             word = callee_name(node) or ""
@@ -60,9 +82,11 @@ class Contexts:
                 inside.joined += 1
             elif name in ("torch.no_grad", "torch.inference_mode"):
                 inside.no_grad += 1
+            elif name == "contextlib.suppress" and node.args:
+                caught.insert(0, Handler(node, [], []))
             if name in _GIVES_ARGUMENT and len(node.args) == 1:
                 return self._interpreter.expressions.value(node.args[0]), None
-            split = self._of_generator(node)
+            split = self._of_generator(node, caught)
             if split is not None:
                 return split
         value = self._interpreter.expressions.value(node)
@@ -82,7 +106,9 @@ class Contexts:
         elif matters_to_caller(after):
             self._run.items.append(Call(self._run.place(place), after))
 
-    def _of_generator(self, node: ast.Call) -> tuple[Value, list[Item]] | None:
+    def _of_generator(
+        self, node: ast.Call, caught: list[Handler]
+    ) -> tuple[Value, list[Item]] | None:
         """``with section():`` of a generator that yields once: what is before the yield, and what comes after it."""
         run, interpreter = self._run, self._interpreter
         receiver: Value | None = None
@@ -107,6 +133,7 @@ class Contexts:
         frame.generates = True
         interpreter.run_frame(frame, body)
         items, run.items = run.items, outer
+        caught[:0] = frame.catches
         before, value, after = _halves(items)
         if matters_to_caller(before):
             run.items.append(Call(run.place(node), before))

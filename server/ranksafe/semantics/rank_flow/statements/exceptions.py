@@ -5,7 +5,14 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from ranksafe.semantics.rank_flow.run import Handler
 from ranksafe.semantics.rank_flow.statements.paths import exits_in, joined_states
+from ranksafe.semantics.rank_flow.statements.raised_alone import (
+    catches,
+    given_up,
+    met_alone,
+    without_failures,
+)
 from ranksafe.semantics.rank_flow.statements.raised_by_data import raised_by_data
 from ranksafe.semantics.rank_flow.traces import (
     Branch,
@@ -13,11 +20,13 @@ from ranksafe.semantics.rank_flow.traces import (
     Decision,
     Event,
     Exit,
+    Failure,
     Item,
+    Yield,
     events_in,
     matters,
 )
-from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Unknown
+from ranksafe.semantics.rank_flow.values import NOTHING_KNOWN, Sameness, Unknown
 from ranksafe.semantics.units import callee_name
 
 if TYPE_CHECKING:
@@ -52,7 +61,10 @@ class Exceptions:
         outer = run.items
         run.items = []
         noted = len(run.notes)
+        run.inside.trying += 1
         reached = self._interpreter.statements.block(node.body)
+        run.inside.trying -= 1
+        tried = list(run.items)
         if any(_exception_names(handler) & _NOT_THERE for handler in node.handlers):
             # Whoever lacks the value goes on in the handler.
             run.notes[noted:] = [note for note in run.notes[noted:] if note.kind != "value"]
@@ -62,6 +74,7 @@ class Exceptions:
         outer.extend(body)
         end = run.snapshot()
         raised = self._raised(node, body)
+        again: list[tuple[Exit | Failure, frozenset[str]]] = []
         for handler in node.handlers:
             run.restore(start)
             run.items = []
@@ -72,6 +85,8 @@ class Exceptions:
             run.frame.condition = condition
             run.inside.handler -= 1
             inside, run.items = run.items, outer
+            again += self.judge_raised(handler, inside, tried, [body[len(tried) :]])
+            self._hold_open(handler, inside, tried)
             if not self._uniform(handler):
                 noted = len(run.notes)
                 self._judge_handler(handler, inside, body, handled)
@@ -81,8 +96,48 @@ class Exceptions:
                     self._leaves_alone(handler, inside, raised)
             elif not reached and handled:
                 reached = True
+        for item, names in again:
+            item.raises = names
+        if not run.inside.trying:
+            outer[:] = without_failures(outer)
         run.restore(end)
         return self._interpreter.statements.block(node.finalbody) and reached
+
+    def judge_raised(
+        self, handler: ast.ExceptHandler | ast.Call, inside: list[Item], body: list[Item],
+        later: list[list[Item]],
+    ) -> list[tuple[Exit | Failure, frozenset[str]]]:  # fmt: skip
+        """Note a handler that catches what one rank alone raises in the body, where it skips a collective.
+
+        `inside`: what the handler does; `later`: what follows the body where nothing is raised. Returns what goes on to
+        the ``try`` around, which the other handlers of this one do not see, with the names it then has.
+        """
+        again: list[tuple[Exit | Failure, frozenset[str]]] = []
+        names = _exception_names(handler)
+        left = given_up(inside)
+        for item, origin, event in list(met_alone(body, later)):
+            if not catches(names, item):
+                continue
+            if left is not None and left.kind == "raise":
+                bare = getattr(left.place.node, "exc", None) is None
+                again.append((item, item.raises if bare else left.raises))
+            item.raises = frozenset()
+            if event is None or left is not None or _hands_on(handler):
+                continue
+            kind = "swallowed"
+            if isinstance(item, Failure) and item.by_branch:
+                kind = "swallowed-by-rank"
+            value = Unknown(Sameness.DATA, origin)
+            self._run.note(kind, handler, branch=handler, value=value, event=event)
+        return again
+
+    def _hold_open(self, handler: ast.ExceptHandler, inside: list[Item], body: list[Item]) -> None:
+        """A ``try`` around the ``yield`` of a context catches what the ``with`` raises."""
+        if not self._run.frame.generates:
+            return
+        for index, item in enumerate(body):
+            if isinstance(item, Yield):
+                self._run.frame.catches.append(Handler(handler, inside, body[index + 1 :]))
 
     def _raised(self, node: ast.Try, body: list[Item]) -> Unknown | None:
         """Whether the body raises, where each rank's data decides it and no collective in it does."""
@@ -210,8 +265,10 @@ def _catches_memory(handler: ast.ExceptHandler) -> bool:
     )
 
 
-def _hands_on(handler: ast.ExceptHandler) -> bool:
+def _hands_on(handler: ast.ExceptHandler | ast.Call) -> bool:
     """Whether the exception itself is given to another process or thread, which decides what becomes of it."""
+    if isinstance(handler, ast.Call):
+        return False
     return any(
         isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
@@ -221,10 +278,14 @@ def _hands_on(handler: ast.ExceptHandler) -> bool:
     )
 
 
-def _exception_names(handler: ast.ExceptHandler) -> set[str]:
-    if handler.type is None:
+def _exception_names(handler: ast.ExceptHandler | ast.Call) -> set[str]:
+    """What a handler, or ``suppress(...)``, catches; empty for everything."""
+    if isinstance(handler, ast.Call):
+        types = handler.args
+    elif handler.type is None:
         return set()
-    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    else:
+        types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
     return {
         item.attr if isinstance(item, ast.Attribute) else item.id
         for item in types

@@ -42,6 +42,15 @@ class OneSided:
             if held is not None:
                 _mark(held, attributes, origin)
 
+    def mark_told(self, before: tuple[dict[str, Value], Heap], origin: Origin) -> None:
+        """What an arm may have changed since the snapshot `before`, which this rank takes by what it alone was told."""
+        run = self._run
+        _tell(run.frame.variables, before[0], origin)
+        for thing, attributes in before[1].items():
+            held = run.heap.get(thing)
+            if held is not None:
+                _tell(held, attributes, origin)
+
     def mark_skipped(self, arm: list[ast.stmt], test: Value) -> None:
         """What the arm changes on the ranks that take it, and this one does not."""
         origin = origin_of(test)
@@ -127,6 +136,16 @@ def _mark(held: dict[str, Value], before: dict[str, Any], origin: Origin) -> Non
             continue
         if isinstance(old, Known) and old.constant != value.constant:
             held[name] = replace(value, origin=origin)
+
+
+def _tell(held: dict[str, Value], before: dict[str, Any], origin: Origin) -> None:
+    """Constants that only this rank may have given another value: how it came to it is its own data."""
+    for name, value in held.items():
+        old = before.get(name)
+        if not isinstance(old, Known) or old.constant is None or value is old:
+            continue
+        if isinstance(value, Unknown) and not value.sameness.varies:
+            held[name] = replace(value, sameness=Sameness.DATA, origin=origin)
 
 
 def _is_choice(value: Known) -> bool:

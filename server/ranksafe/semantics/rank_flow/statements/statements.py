@@ -12,9 +12,19 @@ from ranksafe.semantics.rank_flow.statements.branches import Branches
 from ranksafe.semantics.rank_flow.statements.contexts import Contexts
 from ranksafe.semantics.rank_flow.statements.exceptions import Exceptions
 from ranksafe.semantics.rank_flow.statements.loops import Loops
+from ranksafe.semantics.rank_flow.statements.raised_alone import names_of_raised
 from ranksafe.semantics.rank_flow.traces import Exit
 from ranksafe.semantics.rank_flow.trainer_control import stepped
-from ranksafe.semantics.rank_flow.values import Known, OfFile, Thing, Unknown, combined, of_file
+from ranksafe.semantics.rank_flow.values import (
+    Known,
+    OfFile,
+    Sameness,
+    Thing,
+    Unknown,
+    Value,
+    combined,
+    of_file,
+)
 
 if TYPE_CHECKING:
     from ranksafe.semantics.rank_flow.interpreter import Interpreter
@@ -30,7 +40,7 @@ class Statements:
         branches = Branches(interpreter)
         loops = Loops(interpreter)
         exceptions = Exceptions(interpreter)
-        contexts = Contexts(interpreter)
+        contexts = Contexts(interpreter, exceptions.judge_raised)
         self._of: dict[type[ast.AST], Callable[[Any], bool]] = {
             ast.Expr: self._expression,
             ast.Assign: assignments.assign,
@@ -94,12 +104,21 @@ class Statements:
             own = isinstance(value, Unknown) and value.decides
             decides = own or isinstance(value, Known)
             asked = None if of_file(value, condition) is None else OfFile.EITHER
-            value = replace(combined(value, condition), decides=decides, file=asked)
+            value = replace(
+                combined(value, condition),
+                decides=decides,
+                file=asked,
+                none_apart=_is_none_apart(value, condition),
+                **_dictionary_of(value),
+            )
         self._run.frame.returns.append(value)
         return self._leave("return", node)
 
     def _raise(self, node: ast.Raise) -> bool:
-        return self._leave("raise", node)
+        run = self._run
+        names = names_of_raised(run.functions, run.module, node.exc)
+        run.items.append(Exit("raise", run.place(node), names))
+        return False
 
     def _assert(self, node: ast.Assert) -> bool:
         self._interpreter.expressions.value(node.test)
@@ -111,3 +130,17 @@ class Statements:
             "function", node=node, module=run.module, detail=run.frame
         )
         return True
+
+
+def _is_none_apart(value: Value, condition: Value) -> bool:
+    """Whether the data of the rank decides that None is returned."""
+    decided = isinstance(condition, Unknown) and condition.decides
+    nothing = isinstance(value, Known) and value.constant is None and value.origin is None
+    return nothing and decided and condition.sameness is Sameness.DATA
+
+
+def _dictionary_of(value: Value) -> dict[str, Any]:
+    """What a dictionary of known keys keeps where only some ranks may return it."""
+    if not isinstance(value, Unknown) or value.entries is None:
+        return {}
+    return {"entries": value.entries, "length": value.length, "steps": value.steps}
