@@ -148,14 +148,7 @@ def test_ranks_that_the_script_started_itself_are_no_orphans_either(
     tmp_path: Path, torch_python: Path, victim: str
 ) -> None:
     """Their parent dies of a signal without ending them, and they do not listen to any themselves."""
-    (tmp_path / "train.py").write_text(_OWN_RANKS)
-    met = threading.Semaphore(0)
-
-    def on_event(event: RunEvent) -> None:
-        if event.kind == "output" and event.text == "met":
-            met.release()
-
-    run = start_run(_started_by_python(tmp_path, torch_python), on_event)
+    run, met = _run_of_own_ranks(tmp_path, torch_python)
     try:
         assert met.acquire(timeout=_PATIENCE_SECONDS)
         assert met.acquire(timeout=_PATIENCE_SECONDS)
@@ -173,14 +166,7 @@ def test_ranks_that_the_script_started_itself_are_no_orphans_either(
 
 
 def test_a_run_whose_folder_is_deleted_can_be_ended(tmp_path: Path, torch_python: Path) -> None:
-    (tmp_path / "train.py").write_text(_OWN_RANKS)
-    met = threading.Semaphore(0)
-
-    def on_event(event: RunEvent) -> None:
-        if event.kind == "output" and event.text == "met":
-            met.release()
-
-    run = start_run(_started_by_python(tmp_path, torch_python), on_event)
+    run, met = _run_of_own_ranks(tmp_path, torch_python)
     try:
         assert met.acquire(timeout=_PATIENCE_SECONDS)
         assert met.acquire(timeout=_PATIENCE_SECONDS)
@@ -198,14 +184,7 @@ def test_a_run_whose_folder_is_deleted_can_be_ended(tmp_path: Path, torch_python
 def test_a_run_whose_folder_cannot_be_read_any_more_is_ended(
     tmp_path: Path, torch_python: Path
 ) -> None:
-    (tmp_path / "train.py").write_text(_OWN_RANKS)
-    met = threading.Semaphore(0)
-
-    def on_event(event: RunEvent) -> None:
-        if event.kind == "output" and event.text == "met":
-            met.release()
-
-    run = start_run(_started_by_python(tmp_path, torch_python), on_event)
+    run, met = _run_of_own_ranks(tmp_path, torch_python)
     directory = _directory_of(run)
     try:
         assert met.acquire(timeout=_PATIENCE_SECONDS)
@@ -216,6 +195,18 @@ def test_a_run_whose_folder_cannot_be_read_any_more_is_ended(
         _wait_until(lambda: _processes_of(run.run_id) == [])
     finally:
         run.cancel()
+
+
+def _run_of_own_ranks(folder: Path, python: Path) -> tuple[Run, threading.Semaphore]:
+    """A run whose script starts two ranks itself, and what each of them releases once it is there."""
+    (folder / "train.py").write_text(_OWN_RANKS)
+    met = threading.Semaphore(0)
+
+    def on_event(event: RunEvent) -> None:
+        if event.kind == "output" and event.text == "met":
+            met.release()
+
+    return start_run(_started_by_python(folder, python), on_event), met
 
 
 def _started_by_python(folder: Path, python: Path) -> RunRequest:

@@ -98,7 +98,7 @@ def evidence_of(said: SaidBy) -> Evidence:
         rank.raised is None or _only_follows(rank) or not rank.raised.frames
         for rank in ranks.values()
     ):
-        add_loose(ranks, said, report, ended)
+        add_loose(ranks, said, report, launcher, ended=ended)
     add_threads(ranks, said)
     caused = any(rank.raised and not _only_follows(rank) for rank in ranks.values())
     for number, code in report.exits.items():

@@ -29,11 +29,16 @@ _TELLING_WORDS = 20
 
 
 def add_loose(
-    ranks: dict[int, RankEvidence], said: SaidBy, report: LauncherReport, ended: bool
+    ranks: dict[int, RankEvidence],
+    said: SaidBy,
+    report: LauncherReport,
+    launcher: str,
+    *,
+    ended: bool,
 ) -> None:
     """Tracebacks of nobody: ranks before they knew their number, or the only rank.
 
-    Of those that end the log the first that is no mere consequence counts.
+    Of those that end the log the first that is no mere consequence counts. ``launcher``: the lines of nobody.
     """
     exits = report.exits.values()
     found = [
@@ -55,7 +60,6 @@ def add_loose(
         number = NO_RANK
     number = _by_message(chosen.raised, ranks) if number is None else number
     if number is None:
-        launcher = "\n".join("\n".join(text for _, text in lines) for lines in said.others)
         several = bool(said.ranks) or was_launched(launcher) or _is_childs(chosen.raised)
         number = report.first if report.first is not None else exited_rank(launcher)
         number = (NO_RANK if several else 0) if number is None else number

@@ -226,7 +226,7 @@ class RankFlow:
         if kept is None:
             with self._module.reading() as reads:
                 interpreter.run_quietly(initialise, receiver)
-            heap = {thing: dict(values) for thing, values in interpreter.run.heap.items()}
+            heap = interpreter.run.heap_now()
             self._initialised[key] = (receiver, heap, frozenset(reads))
             return
         known, heap, read = kept

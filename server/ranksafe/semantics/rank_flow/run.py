@@ -216,7 +216,11 @@ class Run:
 
     def snapshot(self) -> tuple[dict[str, Value], Heap]:
         """Variables and attributes as they are now."""
-        return dict(self.frame.variables), {thing: dict(a) for thing, a in self.heap.items()}
+        return dict(self.frame.variables), self.heap_now()
+
+    def heap_now(self) -> Heap:
+        """Attributes as they are now."""
+        return {thing: dict(attributes) for thing, attributes in self.heap.items()}
 
     def restore(self, state: tuple[dict[str, Value], Heap]) -> None:
         """Go back to (a copy of) a snapshot."""

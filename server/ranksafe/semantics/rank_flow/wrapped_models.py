@@ -196,7 +196,7 @@ class WrappedModels:
         forward = self._interpreter.functions.method(inner, "forward")
         if forward is None or not self._interpreter.functions.is_small(forward):
             return None
-        heap = {thing: dict(held) for thing, held in run.heap.items()}
+        heap = run.heap_now()
         with run.unnoticed():
             found = self._interpreter.followed.entered(node, forward, None, inner)
         run.heap = heap

@@ -129,7 +129,7 @@ class Generators:
 
     def _without_effects(self, frame: Frame, function: Thing) -> Value:
         run = self._run
-        outer, heap = run.items, {thing: dict(held) for thing, held in run.heap.items()}
+        outer, heap = run.items, run.heap_now()
         run.items = []
         if self.is_generator(function.node):
             found, _ = self._values(frame, function)
