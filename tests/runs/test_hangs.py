@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from ranksafe.runs.model import Failure, Outcome
+from ranksafe.runs.watch import standing
 
 from .conftest import Finished, StartRun
 
@@ -71,6 +72,22 @@ def test_a_rank_that_stands_still_is_the_cause_not_the_one_in_backward(run: Star
     assert "backward(all_reduce)" in root.message
     states = [event for event in finished.events if event.kind == "ranks"]
     assert any(state.steps >= 3 for event in states for state in event.states)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells of processes")
+@pytest.mark.parametrize("how", ["locked", pytest.param("stopped", marks=pytest.mark.long)])
+def test_a_rank_that_is_not_heard_any_more(
+    run: StartRun, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(standing, "LONG_SECONDS", 12.0)
+    finished = _hung(run, "not_heard.py", how)
+    root, other = finished.result.failures
+    assert (root.rank, root.root_cause, other.rank, other.root_cause) == (1, True, 0, False)
+    assert "rank 1 has given no sign of life for" in root.message
+    assert root.frames[-1].filename.endswith("not_heard.py")
+    assert root.line is not None
+    assert root.line >= 13, "seen last in the loop"
+    assert _line(other) == "dist.all_reduce(torch.ones(4))"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +17,7 @@ from ranksafe.runs.watch.branches import parting
 from ranksafe.runs.watch.deadlock import stuck_ranks
 from ranksafe.runs.watch.live import LiveView, in_one_line
 from ranksafe.runs.watch.standing import STILL_SECONDS, Kind, Standing, WatchedRank
+from ranksafe.runs.watch.unheard import Unheard
 from ranksafe.runs.watch.words import ranks_text
 
 
@@ -62,6 +67,15 @@ def test_one_that_stands_still_may_wait_for_one_that_works() -> None:
 
 def test_one_that_ended_after_the_same_collective_is_not_waited_for() -> None:
     assert stuck_ranks({0: _waits("all_reduce", 2), 1: _over(Kind.ENDED, 2)}) == {}
+
+
+def test_one_that_is_not_heard_never_comes_not_even_where_it_was_seen_last() -> None:
+    silent = Standing(Kind.SILENT, 100.0, _waits("barrier", 2).wait, (("0", 2),))
+    assert stuck_ranks({0: _waits("barrier", 2), 1: silent}) == {0: {1}}
+    assert stuck_ranks({0: _waits("barrier", 2), 1: _over(Kind.SILENT, 2)}) == {}
+    assert stuck_ranks({0: _waits("barrier", 2), 1: _over(Kind.SILENT, 1), 2: _works(1)}) == {}
+    receives = Standing(Kind.SILENT, 100.0, Wait("recv", 100.0, peers=(0,)))
+    assert stuck_ranks({0: _transfers("send", 1), 1: receives}) == {0: {1}}
 
 
 def test_different_calls_as_the_same_number_never_meet() -> None:
@@ -268,3 +282,33 @@ def test_who_is_waited_for_again_and_again_is_told_with_figures() -> None:
     [sentence] = view.stragglers()
     assert "waited for rank 1 during 7" in sentence.en
     assert view.stragglers()[0].zh_cn.startswith("训练时间的 7")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells of processes")
+@pytest.mark.parametrize(
+    ("does", "rests"), [("time.sleep(60)", True), ("while True: pass", False), ("", False)]
+)
+def test_silence_counts_only_while_the_process_rests(does: str, rests: bool) -> None:
+    with subprocess.Popen([sys.executable, "-c", f"import time\n{does}"]) as process:
+        try:
+            unheard = Unheard()
+            unheard.started(1, process.pid)
+            end = time.monotonic() + 5
+            longest = 0.0
+            while (now := time.monotonic()) < end:
+                unheard.look({0}, now)
+                longest = max(longest, unheard.seconds(1))
+                time.sleep(0.2)
+            assert (longest > 4) == rests
+            unheard.look({0, 1}, time.monotonic())
+            assert unheard.seconds(1) == 0
+        finally:
+            process.kill()
+
+
+def test_silence_does_not_count_while_nobody_is_heard() -> None:
+    unheard = Unheard()
+    unheard.started(1, os.getppid())
+    for now, heard in ((0.0, {0}), (1.0, set[int]()), (400.0, set[int]()), (401.0, {0})):
+        unheard.look(heard, now)
+    assert unheard.seconds(1) <= 2

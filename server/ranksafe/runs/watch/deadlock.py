@@ -1,4 +1,4 @@
-"""Which ranks can never go on: they wait for ranks that have ended, stand still, or wait themselves in vain.
+"""Which ranks can never go on: they wait for ranks that have ended, stand still, are not heard, or wait in vain.
 
 A rank that works is taken to reach any collective in the end. A rank that waits can go on if all the ranks it waits for
 can. What is left over waits for ever, and that is the whole of the judgement: time plays no part in it.
@@ -21,6 +21,7 @@ _FAMILIES = (
     ("all_to_all", "all_to_all_single"),
 )
 _FAMILY = {name: family[0] for family in _FAMILIES for name in family}
+_AT_REST = frozenset({Kind.STILL, Kind.SILENT})
 _SENDS = frozenset({"send", "isend", "send_object_list", "batch_isend_irecv"})
 _RECEIVES = frozenset({"recv", "irecv", "recv_object_list", "batch_isend_irecv"})
 
@@ -32,7 +33,7 @@ def stuck_ranks(
     alive = {rank for rank, each in standings.items() if each.kind is Kind.WORKS}
     if alive:
         # One that works may be what a rank that stands still waits for: a file, a lock, a key in a store.
-        alive |= {rank for rank, each in standings.items() if each.kind is Kind.STILL}
+        alive |= {rank for rank, each in standings.items() if each.kind in _AT_REST}
     needs = {
         rank: _needed(rank, each.wait, standings, call_of)
         for rank, each in standings.items()
@@ -77,7 +78,11 @@ def _needed(
         return frozenset(o for o, each in others.items() if not _shares(wait, each)), frozenset()
     # A group that names no members is everybody: the making of groups.
     members = {o: each for o, each in others.items() if not wait.ranks or o in wait.ranks}
-    behind = {o for o, each in members.items() if each.count(wait.group) < wait.number}
+    behind = {
+        o
+        for o, each in members.items()
+        if each.count(wait.group) < wait.number or _stopped_in(wait, each)
+    }
     never = {
         other
         for other, each in members.items()
@@ -86,10 +91,19 @@ def _needed(
     return frozenset(behind), frozenset(never)
 
 
+def _stopped_in(wait: Wait, other: Standing) -> bool:
+    """Whether a rank has entered the same collective and can no longer do its part."""
+    if other.kind is not Kind.SILENT or other.wait is None:
+        return False
+    return (other.wait.group, other.wait.number) == (wait.group, wait.number)
+
+
 def _meets(rank: int, wait: Wait, peer: Standing) -> bool:
     """Whether the other side of a transfer is in its counterpart."""
     theirs = peer.wait
     if theirs is None or theirs.peers is None or (theirs.peers and rank not in theirs.peers):
+        return False
+    if peer.kind is Kind.SILENT:
         return False
     return (wait.name in _SENDS and theirs.name in _RECEIVES) or (
         wait.name in _RECEIVES and theirs.name in _SENDS
@@ -98,7 +112,8 @@ def _meets(rank: int, wait: Wait, peer: Standing) -> bool:
 
 def _shares(wait: Wait, other: Standing) -> bool:
     """Whether a rank is in the same call, where calls are not counted."""
-    return other.wait is not None and other.wait.call == wait.call
+    shared = other.wait is not None and other.wait.call == wait.call
+    return shared and other.kind is not Kind.SILENT
 
 
 def _differs(wait: Wait, other: int, standing: Standing, call_of: CallOf) -> bool:

@@ -150,6 +150,8 @@ def _clause(group: Sequence[Stand], call: object) -> Translated:
         return (words.WAIT if several else words.WAITS).filled(call=call, **values)
     if kind is Kind.ENDED:
         return words.ENDED.filled(**values)
+    if kind is Kind.SILENT:
+        return words.SILENT.filled(**values)
     if first.passed_by:
         return words.PASSED_BY.filled(**values)
     return (words.STILLS if several else words.STILL).filled(**values)
@@ -166,6 +168,8 @@ def _why(groups: Sequence[Sequence[Stand]]) -> Translated:
     waits = [stand.standing.wait for stand in stands if stand.standing.wait is not None]
     if Kind.ENDED in kinds:
         return words.LEFT
+    if Kind.SILENT in kinds:
+        return words.NOT_HEARD
     if Kind.STILL in kinds:
         return words.NOT_THERE
     if any(wait.peers is not None for wait in waits):

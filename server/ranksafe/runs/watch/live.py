@@ -19,6 +19,7 @@ _LEAST_SHARE = 0.1
 _LEAST_TIMES = 3
 _LONGEST_GAP_SECONDS = 3.0
 _SHORT_WAIT_SECONDS = 2.0
+_UNHEARD_SECONDS = 15.0
 
 
 @dataclass(slots=True)
@@ -114,6 +115,10 @@ class LiveView:
         place = innermost_user_frame(self._user_code.marked(frames))
         where = "" if place is None else f" ({Path(place.filename).name}:{place.line})"
         rate = speed.per_second
+        if rank.unheard_seconds >= _UNHEARD_SECONDS:
+            silent = round(rank.unheard_seconds)
+            text = _UNHEARD.filled(where=where, seconds=silent)
+            return RankState(rank.rank, "still", text, beat.steps, rate, silent)
         if standing.wait is not None and now - standing.since >= _SHORT_WAIT_SECONDS:
             text = _WAITS.filled(call=standing.wait.name, where=where, seconds=seconds)
             return RankState(rank.rank, "waits", text, beat.steps, rate, seconds)
@@ -153,6 +158,9 @@ _WAITS = Translated(
     en="waits in {call}{where} since {seconds} s", zh_cn="在 {call}{where} 中已等待 {seconds} 秒"
 )
 _STILL = Translated(en="stands still{where} since {seconds} s", zh_cn="停住{where} 已 {seconds} 秒")
+_UNHEARD = Translated(
+    en="no sign of life{where} since {seconds} s", zh_cn="没有动静{where}已 {seconds} 秒"
+)
 _STEP = Translated(en="step {step}{pace}", zh_cn="第 {step} 步{pace}")
 _RUNS = Translated(en="running{where}", zh_cn="运行中{where}")
 _STRAGGLER = Translated(

@@ -33,7 +33,9 @@ class Observer:
         self._request = request
         self._ranks = ranks
         self._directory = directory
-        self._watchdog = Watchdog(directory, user_code, request.language)
+        self._watchdog = Watchdog(
+            directory, user_code, request.language, own_machine=request.target == "local"
+        )
         # What a rehearsal's ranks fail of may be a limit of the simulation, which is judged in the end.
         self._first: FirstFailure | None = None
         if not request.target.startswith("simulated:"):

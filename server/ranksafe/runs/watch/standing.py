@@ -1,4 +1,4 @@
-"""Where one rank stands: it works, waits for others, stands still, or is over. Slow is never taken for still.
+"""Where one rank stands: it works, waits for others, stands still, is not heard, or is over. Slow is never still.
 
 A rank that is in no collective stands still only if for some time nothing of it has moved: its main thread was not
 scheduled once, its other threads and its child processes did nothing worth mentioning, and it is not where programs
@@ -16,8 +16,9 @@ from ranksafe.runs.watch.beat import Beat, Others, Wait
 
 STILL_SECONDS = 20.0
 """Without any sign of life in a place where nothing is known to take long."""
-_LONG_SECONDS = 300.0
-"""The same where the program waits for a process of its own or sleeps, or the system does not tell of signs of life."""
+LONG_SECONDS = 300.0
+"""The same where the program waits for a process of its own or sleeps, or the system does not tell of signs of life, or
+the whole process is stopped or keeps Python's lock while it rests."""
 _BUSY = 0.05
 _BUSY_THREAD_NANOSECONDS = 20_000_000
 _BUSY_SWITCHES = 3
@@ -31,6 +32,7 @@ class Kind(str, Enum):
     WORKS = "works"
     WAITS = "waits"
     STILL = "still"
+    SILENT = "silent"
     ENDED = "ended"
 
 
@@ -64,6 +66,8 @@ class WatchedRank:
         self.recorded: Wait | None = None
         """What torch's flight recorder says it waits for on its device; forgotten when it goes on."""
         self.recorded_counts: dict[str, int] = {}
+        self.unheard_seconds = 0.0
+        """For how long it has neither told nor done anything, while others were heard."""
 
     def update(self, beat: Beat) -> None:
         """Take the next beat."""
@@ -89,6 +93,8 @@ class WatchedRank:
         if beat is None:
             return Standing(Kind.WORKS, 0.0)
         wait = self._wait(beat)
+        if self.unheard_seconds >= LONG_SECONDS:
+            return self._as(Kind.SILENT, beat.time, wait)
         if wait is not None:
             return self._as(Kind.WAITS, wait.since, wait)
         still = beat.time - self.still_since
@@ -159,13 +165,13 @@ def _patience(beat: Beat) -> float | None:
         return None
     others = beat.others
     if beat.main is None or (others is not None and others.children is None):
-        return _LONG_SECONDS
+        return LONG_SECONDS
     if inner and _sleeps(inner[-1]):
         # On purpose, most likely: until a service that said no is asked again.
-        return _LONG_SECONDS
+        return LONG_SECONDS
     has_children = bool(others and others.children)
     if has_children and any(_is_in(frame, _WAIT_FOR_CHILD) for frame in inner):
-        return _LONG_SECONDS
+        return LONG_SECONDS
     return STILL_SECONDS
 
 

@@ -20,7 +20,8 @@ from ranksafe.runs.watch.deadlock import stuck_ranks
 from ranksafe.runs.watch.hang import explained, stand_of
 from ranksafe.runs.watch.live import LiveView
 from ranksafe.runs.watch.recorder import open_waits
-from ranksafe.runs.watch.standing import Standing, WatchedRank
+from ranksafe.runs.watch.standing import Kind, Standing, WatchedRank
+from ranksafe.runs.watch.unheard import Unheard
 from ranksafe.runs.watch.words import FAILED_AND_STAYED, ranks_text
 
 _LOOK_SECONDS = 0.5
@@ -50,6 +51,8 @@ class Watchdog:
     directory: Path
     user_code: UserCode
     language: Language
+    own_machine: bool = False
+    """Whether the ranks are processes of this machine, which the system can be asked about."""
     ranks: dict[int, WatchedRank] = field(default_factory=dict)
     hang: Hang | None = None
     _stamps: dict[int, int] = field(default_factory=dict)
@@ -63,6 +66,7 @@ class Watchdog:
     _files: LocalFiles | None = None
     _calls: dict[int, Mapping[Group, Calls]] = field(default_factory=dict)
     _compared: set[tuple[int, float]] = field(default_factory=set)
+    _unheard: Unheard = field(default_factory=Unheard)
 
     def heard(self, rank: int | None, entry: Mapping[str, Any]) -> None:
         """A line of a rank's journal."""
@@ -70,6 +74,8 @@ class Watchdog:
             return
         watched = self.ranks.setdefault(rank, WatchedRank(rank))
         event = entry.get("event")
+        if event == "start" and self.own_machine and isinstance(entry.get("pid"), int):
+            self._unheard.started(rank, entry["pid"])
         if event in ("exit", "os-exit"):
             watched.ended_at = float(entry.get("time", 0.0))
             watched.end_frames = frames_from((entry.get("asked") or entry).get("frames"))
@@ -82,8 +88,12 @@ class Watchdog:
         if now - self._looked_at < _LOOK_SECONDS:
             return False
         self._looked_at = now
-        if not self._read():
+        heard = self._read()
+        if not heard:
             return False
+        self._unheard.look(heard, now)
+        for rank, watched in self.ranks.items():
+            watched.unheard_seconds = self._unheard.seconds(rank)
         self._judge(now)
         return True
 
@@ -97,8 +107,9 @@ class Watchdog:
         """For the end of the run."""
         return [] if self._live is None else self._live.stragglers()
 
-    def _read(self) -> bool:
-        changed = False
+    def _read(self) -> set[int]:
+        """The ranks that told something new."""
+        changed = set()
         for path in self.directory.glob("rank*.beat"):
             number = path.stem.removeprefix("rank")
             if not number.isdigit():
@@ -114,7 +125,7 @@ class Watchdog:
             if beat is not None:
                 self._stamps[rank] = stamp
                 self.ranks.setdefault(rank, WatchedRank(rank)).update(self._with_local_files(beat))
-                changed = True
+                changed.add(rank)
         return changed
 
     def _with_local_files(self, beat: Beat) -> Beat:
@@ -181,7 +192,7 @@ class Watchdog:
         stands = []
         for rank in involved:
             frames = self.ranks[rank].frames
-            passed_by = rank not in stuck and standings[rank].kind.value == "works"
+            passed_by = rank not in stuck and standings[rank].kind is Kind.WORKS
             stands.append(
                 stand_of(rank, standings[rank], frames, newest, self.user_code, passed_by=passed_by)
             )
@@ -228,11 +239,11 @@ class Watchdog:
         return all(
             each.beat is not None and newest - each.beat.time < _OLD_SECONDS
             for rank, each in self.ranks.items()
-            if standings[rank].kind.value != "ended"
+            if standings[rank].kind not in (Kind.ENDED, Kind.SILENT)
         )
 
     def _moves(self, standings: Mapping[int, Standing]) -> bool:
-        return any(each.kind.value == "works" for each in standings.values())
+        return any(each.kind is Kind.WORKS for each in standings.values())
 
     def _ask_devices(self, now: float, standings: Mapping[int, Standing]) -> None:
         """Where nothing changes on any rank while CUDA is in use, a rank may wait on its device, with its processor
@@ -241,7 +252,7 @@ class Watchdog:
             self._take_recorded(now)
             return
         living = [
-            each for rank, each in self.ranks.items() if standings[rank].kind.value != "ended"
+            each for rank, each in self.ranks.items() if standings[rank].kind is not Kind.ENDED
         ]
         quiet = len(living) > 1 and all(
             each.beat is not None and each.beat.time - each.unchanged_since >= _QUIET_DEVICE_SECONDS

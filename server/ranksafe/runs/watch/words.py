@@ -54,6 +54,10 @@ STILLS = Translated(
     en="{ranks} have stood still at {place} for {seconds} s, in no collective",
     zh_cn="{ranks} 停在 {place} 已 {seconds} 秒，不在任何集合通信中",
 )
+SILENT = Translated(
+    en="{ranks} has given no sign of life for {seconds} s, last seen at {place}",
+    zh_cn="{ranks} 已有 {seconds} 秒没有任何动静，最后一次见于 {place}",
+)
 PASSED_BY = Translated(
     en="{ranks} made another call in its place and is at {place} now",
     zh_cn="{ranks} 在该处执行了另一个调用，现在位于 {place}",
@@ -82,6 +86,13 @@ NOT_THERE = Translated(
     en="The others wait for a rank that does nothing: its main thread, its other threads and its child processes have "
     "not moved. Look at what it waits for there.",
     zh_cn="其他 rank 在等待一个没有任何动作的 rank：它的主线程、其他线程和子进程都没有动静。请查看它在该处等待什么。",
+)
+NOT_HEARD = Translated(
+    en="The others wait for a rank whose process rests and does not even let another thread of it run: it was stopped "
+    "(SIGSTOP, a scheduler that suspends jobs), or compiled code waits and keeps Python's lock. It happened at that "
+    "line or within about a second after it.",
+    zh_cn="其他 rank 在等待一个毫无动作、连自身其他线程也无法运行的进程：它被暂停（SIGSTOP，或调度器挂起了作业），"
+    "或编译代码在等待时一直持有 Python 的锁。这发生在该行，或在其后约一秒之内。",
 )
 TRANSFERS = Translated(
     en="A send needs its receive on the other rank, and the other way round, in the same order.",
