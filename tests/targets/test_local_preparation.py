@@ -204,6 +204,16 @@ def test_a_vanished_interpreter_is_named(tmp_path: Path) -> None:
     assert "解释器" in caught.value.message.zh_cn
 
 
+def test_a_number_of_ranks_that_no_machine_should_meet_is_refused(tmp_path: Path) -> None:
+    request = RunRequest(
+        _script(tmp_path), interpreter=Path(sys.executable), cpu_ranks=True, gpus=10**9
+    )
+    with pytest.raises(RunNotPossible) as caught:
+        start_run(request, lambda event: None)
+    assert "1000000000 ranks are too many" in caught.value.message.en
+    assert "1000000000 个 rank" in caught.value.message.zh_cn
+
+
 def test_an_interpreter_that_breaks_is_quoted(tmp_path: Path) -> None:
     broken = _program(tmp_path / "python", "#!/bin/sh\necho no libpython here >&2\nexit 127\n")
     with pytest.raises(RunNotPossible) as caught:

@@ -126,7 +126,8 @@ def _means(pattern: str, en: str, zh: str) -> _Meaning:
 
 _MEANINGS = (
     _means(
-        r"KeyError: (?P<key>.+)",
+        # A message of several words is a program's own, not a key.
+        r"KeyError: (?P<key>(?!(?:\S+ ){2}).+)",
         "There is no key {key} in what is looked up.",
         "查找的对象中没有键 {key}。",
     ),

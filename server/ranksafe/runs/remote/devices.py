@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from ranksafe.localization import Translated
+from ranksafe.runs.cpu_ranks import cpu_ranks
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.interpreter import Interpreter
 from ranksafe.runs.model import RunRequest
 from ranksafe.runs.remote.facts import HostFacts
-
-_CPU_RANKS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ def choose_devices(facts: HostFacts, interpreter: Interpreter, request: RunReque
         why_not = _CPU_BUILD.filled(version=interpreter.versions["torch"])
     if why_not is not None:
         limit = _CPU.filled(host=facts.host, why=why_not)
-        return DeviceChoice(request.gpus or _CPU_RANKS, (), (limit,))
+        return DeviceChoice(cpu_ranks(request.gpus), (), (limit,))
     reasons = [(gpu, facts.reason_against(gpu)) for gpu in gpus]
     free = sorted(
         (gpu for gpu, reason in reasons if reason is None),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ranksafe.localization import Translated
+from ranksafe.runs.cpu_ranks import cpu_ranks
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.gpus import GpuChoice, choose_gpus, list_gpus
 from ranksafe.runs.interpreter import Interpreter
@@ -20,8 +21,6 @@ from ranksafe.runs.targets.supervised import (
     ride_along,
     start_supervised,
 )
-
-_CPU_RANKS = 2
 
 
 class LocalTarget:
@@ -81,7 +80,7 @@ class LocalTarget:
             limits.append(missing or _CHOSEN_CPU)
             environment["ACCELERATE_USE_CPU"] = "true"
             environment["CUDA_VISIBLE_DEVICES"] = ""
-            return request.gpus or _CPU_RANKS
+            return cpu_ranks(request.gpus)
         choice = self._choice = choose_gpus(gpus, request.gpus, environment)
         reasons = [_left_out(gpu.index, reason) for gpu, reason in choice.left_out]
         if not choice.chosen or len(choice.chosen) < (request.gpus or 1):
