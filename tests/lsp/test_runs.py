@@ -202,6 +202,29 @@ async def test_arguments_reach_the_script_and_nothing_of_the_settings_does(
     assert (editor.folder / "seen").read_text() == "--name a b FROM_USER"
 
 
+async def test_a_failure_that_names_a_late_line_can_be_run_again_with_blocking_launches(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor(options={"python": TORCH_PYTHON})
+    script = (
+        "import os, torch\n\n"
+        'if __name__ == "__main__":\n'
+        '    if os.environ.get("CUDA_LAUNCH_BLOCKING") != "1":\n'
+        '        raise RuntimeError("CUDA error: device-side assert triggered")\n'
+    )
+    uri = editor.open("train.py", script)
+    assert [one for one in await editor.actions(uri, 4) if "BLOCKING" in one.title] == []
+    await _run(editor, uri)
+    await _ended(editor)
+    assert await editor.until(lambda: _failures(editor, uri))
+    (again,) = [one for one in await editor.actions(uri, 4) if "BLOCKING" in one.title]
+    assert again.command is not None
+    assert again.command.command == "ranksafe.run"
+    await editor.execute(again.command.command, *again.command.arguments or ())
+    await _ended(editor, count=2)
+    await editor.until(lambda: not _failures(editor, uri))
+
+
 async def test_a_missing_interpreter_is_said(start_editor: StartEditor, tmp_path: Path) -> None:
     editor = await start_editor(options={"python": str(tmp_path / "no-python")})
     uri = editor.open("train.py", ENDLESS)

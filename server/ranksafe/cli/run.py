@@ -13,6 +13,7 @@ from ranksafe.cli.run_options import (
 )
 from ranksafe.cli.running import carry_out
 from ranksafe.localization import Language, Translated
+from ranksafe.runs.blocking_launches import with_blocking_launches
 
 _HELP = {
     "lost": Translated(
@@ -30,6 +31,11 @@ _HELP = {
         "what to do when ranks wait for each other in vain (default: stop)",
         "当各 rank 徒劳地互相等待时如何处理（默认：stop，停止运行）",
     ),
+    "blocking": Translated(
+        "let every CUDA kernel end before the next line (CUDA_LAUNCH_BLOCKING=1): slower, but assertions of kernels "
+        "name the right line",
+        "让每个 CUDA kernel 在下一行之前结束（CUDA_LAUNCH_BLOCKING=1）：较慢，但 kernel 的断言会指出准确的行",
+    ),
     "rehearsal": Translated("for the target simulated:N", "用于目标 simulated:N"),
 }
 
@@ -46,6 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     parser.add_argument("--cpu-ranks", action="store_true", help=text("cpu"))
     parser.add_argument("--steps", type=positive, metavar="N", help=text("steps"))
     parser.add_argument("--on-hang", choices=["stop", "report"], default="stop", help=text("hang"))
+    parser.add_argument("--blocking-launches", action="store_true", help=text("blocking"))
     parser.add_argument("--stop-when-lost", action="store_true", help=text("lost"))
     add_rehearsal_arguments(parser, language, title=text("rehearsal"))
 
@@ -60,4 +67,6 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         cpu_ranks=arguments.cpu_ranks,
     )
     request = replace(request, on_hang=arguments.on_hang, stop_when_lost=arguments.stop_when_lost)
+    if arguments.blocking_launches:
+        request = with_blocking_launches(request)
     return carry_out(request, arguments, language)

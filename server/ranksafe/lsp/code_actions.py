@@ -21,6 +21,7 @@ from ranksafe.lsp.messages import (
     LIBCST_MISSING,
     OPEN_RULE,
     PROVE,
+    RUN_BLOCKING,
     SUPPRESS,
 )
 from ranksafe.lsp.options import as_mapping
@@ -68,6 +69,7 @@ class Actions:
                 yield from self._fixes(document, uri, finding)
             for finding in findings:
                 yield from self._others(document, uri, finding)
+            yield from self._after_a_run(document, first, last)
             yield from self._at_entry(document, uri, first, last)
         if _wanted(FIX_ALL_KIND, only) and self._is_fixable(document):
             yield types.CodeAction(
@@ -75,6 +77,20 @@ class Actions:
                 kind=FIX_ALL_KIND,
                 data={"kind": "fixAll", "uri": uri},
             )
+
+    def _after_a_run(self, document: Document, first: int, last: int) -> Iterator[types.CodeAction]:
+        """On a failure whose line is only near the cause: a run that finds the line."""
+        for failure in document.run_findings:
+            here = failure.range.start.line <= last and first <= failure.range.end.line
+            if here and self._server.trusted and failure.can_run_again:
+                from ranksafe.runs.blocking_launches import comes_late
+
+                if comes_late(failure.kind):
+                    title = RUN_BLOCKING.in_language(self._server.language)
+                    script = failure.script.as_uri()
+                    options = {"blockingLaunches": True}
+                    yield self._command(title, commands.RUN, [script, options], [])
+                    return
 
     def _at_entry(
         self, document: Document, uri: str, first: int, last: int
@@ -111,7 +127,7 @@ class Actions:
         title = offer.title.in_language(self._server.language)
         diagnostics = [self._server.publisher.of_finding(document, finding)]
         if offer.key == RUN_OFFER and self._server.trusted:
-            yield self._command(title, commands.RUN, uri, diagnostics)
+            yield self._command(title, commands.RUN, [uri], diagnostics)
         if offer.key == LAUNCH_JSON_OFFER and can_create_files(self._server.client_capabilities):
             yield types.CodeAction(
                 title=title,
@@ -135,22 +151,26 @@ class Actions:
             return
         title = OPEN_RULE.filled(code=finding.code, name=finding.name)
         yield self._command(
-            title.in_language(language), commands.OPEN_RULE, finding.code, diagnostics
+            title.in_language(language), commands.OPEN_RULE, [finding.code], diagnostics
         )
         if self._server.trusted and rule.has_proof:
             title = PROVE.filled(code=finding.code)
             yield self._command(
-                title.in_language(language), commands.PROVE, finding.code, diagnostics
+                title.in_language(language), commands.PROVE, [finding.code], diagnostics
             )
 
     def _command(
-        self, title: str, command: str, argument: str, diagnostics: list[types.Diagnostic]
+        self,
+        title: str,
+        command: str,
+        arguments: list[Any],
+        diagnostics: list[types.Diagnostic],
     ) -> types.CodeAction:
         return types.CodeAction(
             title=title,
             kind=types.CodeActionKind.QuickFix,
             diagnostics=diagnostics,
-            command=types.Command(title=title, command=command, arguments=[argument]),
+            command=types.Command(title=title, command=command, arguments=arguments),
         )
 
     def _is_fixable(self, document: Document) -> bool:

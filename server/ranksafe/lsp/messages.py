@@ -26,6 +26,10 @@ PROVE: Final = Translated(
     "Prove {code}: run its failing program and the fixed twin",
     "验证 {code}：运行会失败的程序及其修复后的版本",
 )
+RUN_BLOCKING: Final = Translated(
+    "Run again with CUDA_LAUNCH_BLOCKING=1, for the right line",
+    "用 CUDA_LAUNCH_BLOCKING=1 重新运行，以得到准确的行",
+)
 CODE_CHANGED: Final = Translated(
     "The code has changed since this fix was offered.", "提供此修复后代码已发生变化。"
 )

@@ -43,6 +43,11 @@ class RunFinding:
         """The same for what is told while the run goes on and again, with more known, at its end."""
         return self.run_id, self.path, self.kind, self.told
 
+    @property
+    def can_run_again(self) -> bool:
+        """Whether it came of a script's run; a log that was explained is none."""
+        return self.script.suffix == ".py"
+
     def shifted(self, touched: TouchedLines) -> RunFinding | None:
         """The finding after an edit; None when its line was edited."""
         if self.range.start.line <= touched.last and touched.first <= self.range.end.line:

@@ -82,6 +82,7 @@ def request_for(
     server: RanksafeServer, uri: str, given: Mapping[str, Any], *, smoke: bool = False
 ) -> RunRequest:
     """What is to be started for a document. Raises Refused."""
+    from ranksafe.runs.blocking_launches import with_blocking_launches
     from ranksafe.runs.model import RunRequest
 
     require_trust(server)
@@ -103,7 +104,7 @@ def request_for(
         choose_config(server.options.ssh_config_file)
     gpus = None if is_rehearsal(target) else _count(given.get("gpus"))
     cpu_ranks = _count(given.get("cpuRanks"))
-    return RunRequest(
+    request = RunRequest(
         script=script,
         target=target,
         gpus=cpu_ranks or gpus,
@@ -117,6 +118,7 @@ def request_for(
         environment=dict(server.options.run_environment),
         language=server.language,
     )
+    return with_blocking_launches(request) if given.get("blockingLaunches") is True else request
 
 
 def _count(value: object) -> int | None:
