@@ -1,7 +1,7 @@
 """The fault matrix: programs that fail in one way each, run many times, and what ranksafe says of them.
 
     make fault-matrix
-    python -m tests.fault_matrix.fault_matrix [--target T | --own-cluster] [--repetitions N] [--at-once N]
+    python -m tests.fault_matrix.fault_matrix [--target T | --own-host | --own-cluster] [--repetitions N] [--at-once N]
         [--only NAME]...
 
 Prints a table in Markdown; docs/fault-matrix.md keeps one. The exit status is 1 when anything was not right. All rows
@@ -20,14 +20,17 @@ from pathlib import Path
 
 from ranksafe.runs.errors import RunNotPossible
 
+from tests.fault_matrix import own_cluster, own_host
 from tests.fault_matrix.execution import Judgement, execute, remove_control_groups
 from tests.fault_matrix.header import Fault, read_faults
-from tests.fault_matrix.own_cluster import TARGET, own_cluster
 from tests.targets.slurm_cluster import SlurmCluster
 
 _BEGIN, _END = "<!-- {kind}table: begin -->", "<!-- {kind}table: end -->"
 _HEAD = "| fault | runs | outcome | rank | line | kind | no orphan | seconds |"
-_OWN = "A Slurm cluster of two nodes on this machine, one gloo rank on the CPU of each."
+_OWN = {
+    own_cluster.TARGET: "A Slurm cluster of two nodes on this machine, one gloo rank on the CPU of each.",
+    own_host.TARGET: "This machine as a host behind ssh, two gloo ranks on the CPU.",
+}
 _RULE = "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
 
 
@@ -35,8 +38,11 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run the matrix; 0 when every run was right, 1 when one was not, 2 when a target cannot be used."""
     arguments = _parser().parse_args(words)
     named = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
-    if arguments.python is None and (arguments.target == "local" or arguments.own_cluster):
+    own = arguments.own_host or arguments.own_cluster
+    if arguments.python is None and (arguments.target == "local" or own):
         arguments.python = Path(named) if named else None
+    if own and arguments.python is None:
+        raise SystemExit("name the interpreter with torch: --python")
     faults = [
         fault
         for fault in read_faults()
@@ -50,11 +56,14 @@ def main(words: Sequence[str] | None = None) -> int:
     judged: dict[str, list[Judgement]] = {fault.identifier: [] for fault in faults}
     try:
         if arguments.own_cluster:
-            if arguments.python is None:
-                raise SystemExit("name the interpreter with torch: --python")
-            arguments.target = TARGET
-            with own_cluster(arguments.python) as own:
-                _run_all(faults, arguments, judged, own)
+            arguments.target = own_cluster.TARGET
+            with own_cluster.own_cluster(arguments.python) as cluster:
+                _run_all(faults, arguments, judged, cluster)
+        elif arguments.own_host:
+            arguments.target, python = own_host.TARGET, arguments.python
+            arguments.python = None
+            with own_host.own_host(python):
+                _run_all(faults, arguments, judged)
         else:
             _run_all(faults, arguments, judged)
     except RunNotPossible as error:
@@ -109,7 +118,7 @@ def _say(fault: Fault, judgements: Sequence[Judgement], repetitions: int) -> Non
 
 def as_markdown(rows: Sequence[tuple[Fault, Sequence[Judgement]]], target: str) -> str:
     """The table, a row per fault, counts of what was right."""
-    where = _OWN if target == TARGET else f"Target `{target}`, two gloo ranks on the CPU."
+    where = _OWN.get(target, f"Target `{target}`, two gloo ranks on the CPU.")
     lines = [where, "", _HEAD, _RULE]
     for fault, judgements in rows:
         runs = len(judgements)
@@ -143,6 +152,11 @@ def write_into(page: Path, table: str, target: str = "local") -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Run the fault matrix and print its table.")
     parser.add_argument("--target", default="local", help="local, ssh:HOST or slurm:NAME")
+    parser.add_argument(
+        "--own-host",
+        action="store_true",
+        help="a host behind an sshd on the loopback address, started for this and ended with it",
+    )
     parser.add_argument(
         "--own-cluster",
         action="store_true",

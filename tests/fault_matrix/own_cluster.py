@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from ranksafe.runs.targets.slurm.settings import clusters_file
 
+from tests.fault_matrix.changed_environment import changed_environment
 from tests.targets.slurm_cluster import SlurmCluster, missing_program, running_cluster
 
 TARGET = "slurm:own"
@@ -29,18 +29,13 @@ def own_cluster(interpreter: Path) -> Iterator[SlurmCluster]:
     missing = missing_program()
     if missing is not None:
         raise SystemExit(f"needs {missing}: apt-get install slurm-wlm munge")
-    names = ("SLURM_CONF", "XDG_CONFIG_HOME")
-    before = {name: os.environ.get(name) for name in names}
-    with tempfile.TemporaryDirectory(prefix="ranksafe-matrix-") as folder, running_cluster() as own:
-        os.environ.update(SLURM_CONF=str(own.configuration), XDG_CONFIG_HOME=f"{folder}/config")
+    with (
+        tempfile.TemporaryDirectory(prefix="ranksafe-matrix-") as folder,
+        running_cluster() as own,
+        changed_environment(SLURM_CONF=str(own.configuration), XDG_CONFIG_HOME=f"{folder}/config"),
+    ):
         clusters_file().parent.mkdir(parents=True)
         clusters_file().write_text(
             _DESCRIPTION.format(interpreter=interpreter, folder=folder), encoding="utf-8"
         )
-        try:
-            yield own
-        finally:
-            for name, value in before.items():
-                os.environ.pop(name, None)
-                if value is not None:
-                    os.environ[name] = value
+        yield own

@@ -13,11 +13,11 @@ import pytest
 from ranksafe.localization import Translated
 from ranksafe.runs.model import Failure, Outcome, RunResult
 
-from tests.fault_matrix import fault_matrix
+from tests.fault_matrix import fault_matrix, own_cluster, own_host
 from tests.fault_matrix.execution import Judgement, execute, judge, remove_control_groups
 from tests.fault_matrix.header import Fault, HeaderError, read_faults
-from tests.fault_matrix.own_cluster import TARGET, own_cluster
 from tests.targets.slurm_cluster import missing_program
+from tests.targets.ssh_server import find_sshd
 
 FAULTS = {fault.identifier: fault for fault in read_faults() if fault.hosts == 1}
 WITH_SEVERAL_HOSTS = {fault.identifier: fault for fault in read_faults() if fault.hosts > 1}
@@ -64,8 +64,26 @@ def test_a_fault_on_two_nodes_is_told_right(identifier: str, torch_python: Path)
     if missing_program() is not None:
         pytest.skip(f"needs {missing_program()}: apt-get install slurm-wlm munge")
     fault = {**FAULTS, **WITH_SEVERAL_HOSTS}[identifier]
-    with own_cluster(torch_python) as own:
-        judgement = execute(fault, TARGET, torch_python, own)
+    with own_cluster.own_cluster(torch_python) as own:
+        judgement = execute(fault, own_cluster.TARGET, torch_python, own)
+    assert judgement.right, judgement
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "identifier",
+    ["exception"]
+    + [
+        pytest.param(each, marks=pytest.mark.long)
+        for each in ("hang_in_collective-recv", "leaves_early", "sigkill")
+    ],
+)
+def test_a_fault_on_a_host_behind_ssh_is_told_right(identifier: str, torch_python: Path) -> None:
+    if find_sshd() is None:
+        pytest.skip("needs sshd: apt-get install openssh-server")
+    with own_host.own_host(torch_python):
+        judgement = execute(FAULTS[identifier], own_host.TARGET, None)
+    remove_control_groups()
     assert judgement.right, judgement
 
 
