@@ -99,12 +99,13 @@ def _compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> F
 
 
 def _at_different_lines(failure: Failure, evidence: Evidence) -> Translated | None:
-    """Where each rank waited, if several timed out and not all at the same line."""
+    """Where each rank waited, if not all waited at the same line: until the timeout, or until it lost one that had."""
     places: dict[int, str] = {}
     for number, rank in sorted(evidence.ranks.items()):
         known = match(rank.raised.text) if rank.raised is not None else None
         frame = innermost_user_frame(rank.raised.frames) if rank.raised is not None else None
-        if known is not None and known[0].kind == failure.kind and frame is not None:
+        waited = known is not None and known[0].kind in (failure.kind, "peer-lost")
+        if waited and frame is not None:
             places[number] = f"{Path(frame.filename).name}:{frame.line}"
     if len(set(places.values())) < 2:
         return None
@@ -210,8 +211,8 @@ _NCCL_WARNED = Translated(
     en='Before it NCCL printed "{words}".', zh_cn="在此之前 NCCL 打印了“{words}”。"
 )
 _ELSEWHERE = Translated(
-    en="The ranks timed out at different lines ({places}): they were in different collectives.",
-    zh_cn="各 rank 在不同的行超时（{places}）：它们处于不同的集合通信。",
+    en="The ranks waited at different lines ({places}): they were in different collectives.",
+    zh_cn="各 rank 在不同的行等待（{places}）：它们处于不同的集合通信。",
 )
 _PRINTED_OFTEN = Translated(
     en="The same check was printed {count} times; it is one failure.",

@@ -2,7 +2,8 @@
 
 Causality comes before clocks: hosts' clocks differ, and the rank that hangs or loses a connection often speaks first. A
 rank that died without a word outranks its peers' complaints about it; an exception of a rank's own outranks lost
-connections; among equals the earliest counts, the launcher's opinion breaking ties.
+connections, and a timeout that ran out outranks connections that were lost to the rank which it ended; among equals
+the earliest counts, the launcher's opinion breaking ties.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.model import Failure, RankReport
 
 _CAUSES = (Ending.RAISED, Ending.SILENT)
+_LOST = "peer-lost"
 
 
 def explain(
@@ -45,9 +47,7 @@ def explain(
     if evidence.going_on and not is_certain(root, deaths, evidence):
         return [], reports
     if root is None:
-        root = _left_early(deaths) or next(
-            (death for death in ordered if death.ending is Ending.PEER_LOST), None
-        )
+        root = _left_early(deaths) or _gave_up(ordered)
     if root is None:
         failure = launcher_failure(evidence, user_code, language)
         return ([failure] if failure else []), reports
@@ -95,6 +95,16 @@ def _left_early(deaths: Sequence[Death]) -> Death | None:
         death for death in deaths if death.ending is Ending.FINISHED and not death.rank.stopped
     ]
     return min(finished, key=lambda death: death.time) if lost and finished else None
+
+
+def _gave_up(ordered: Sequence[Death]) -> Death | None:
+    """Of ranks that only waited for others, the first that had enough of it; a lost connection follows from that."""
+    waited = [death for death in ordered if death.ending is Ending.PEER_LOST]
+    return min(
+        waited,
+        key=lambda death: death.known is not None and death.known[0].kind == _LOST,
+        default=None,
+    )
 
 
 def _same(one: Failure, other: Failure) -> bool:
