@@ -112,3 +112,11 @@ def test_log_lines_after_a_message_do_not_belong_to_it() -> None:
     _, text = _printed(_plain)
     (found,) = parse_tracebacks(text + "W1120 21:14:20.003000 1 api.py:1028] Sending process\n")
     assert found.message == "one"
+
+
+def test_what_three_processes_wrote_into_one_stream_is_one_message() -> None:
+    head = 'Traceback (most recent call last):\n  File "train.py", line 4, in <module>\n'
+    end = '    print("on " + device)\nTypeError: can only concatenate str\nto the end\n'
+    (raised,) = parse_tracebacks(head * 3 + end * 3)
+    assert raised.message == "can only concatenate str\nto the end"
+    assert raised.frames[-1].source == 'print("on " + device)'

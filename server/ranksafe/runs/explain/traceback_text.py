@@ -191,7 +191,8 @@ class _Parser:
                     first = re.sub(rf"\A(?:: |{name}: )*", "", first)
                     again = first.find(first[:_TELLING], _TELLING)
                     first = first[:again] if again > 0 else first
-                return _unsourced(name, self._message(name, first), frames)
+                message = self._message(name, first, frames[-1].source)
+                return _unsourced(name, message, frames)
             self.position += 1
         self.unfinished = tuple(frames)
         return None
@@ -216,13 +217,15 @@ class _Parser:
         last = _LAST.match(following[0].strip()) if following else None
         return last is not None and _ERROR.search(last["type"]) is not None
 
-    def _message(self, name: str, first: str) -> str:
+    def _message(self, name: str, first: str, source: str) -> str:
         """The rest of a message of several lines; it has no end mark, so what looks like a log ends it.
 
         A message that quotes another process's traceback goes on through that one header. Python's own errors about
-        names, keys and files take one line.
+        names, keys and files take one line. Processes that share a stream may write the same ``source`` line and the
+        same words once more.
         """
         lines = [first]
+        own = self.lines[self.position - 1].strip()
         quotes = self._quotes(first)
         if name in _ONE_LINE and not quotes:
             return first.strip()
@@ -237,6 +240,9 @@ class _Parser:
                     break
                 quoted = True
             if not line.strip() and not quotes and not first.endswith(":"):
+                break
+            if line.strip() == own and len(lines) > 1 and lines[-1].strip() == source:
+                lines.pop()
                 break
             lines.append(line)
             self.position += 1
