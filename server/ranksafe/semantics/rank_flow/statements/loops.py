@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.rank_flow.expressions.reduced_entries import forget_looped
 from ranksafe.semantics.rank_flow.generators.exhaustion import breaks_in_handler, exhausts
+from ranksafe.semantics.rank_flow.library_calls.filled_lists import lengthen, lengths_after
 from ranksafe.semantics.rank_flow.library_calls.iteration import element
 from ranksafe.semantics.rank_flow.operations import words
 from ranksafe.semantics.rank_flow.run import Around
@@ -66,12 +67,15 @@ class Loops:
             short = count <= _UNROLLED and not depends
             if (short or _sends_only(node.body, count)) and not _has_break(node.body):
                 return self._unrolled(node, iterable, count)
-        return self._loop(
+        filled = {} if isinstance(count, Sameness) else lengths_after(self._run.frame, node, count)
+        reached = self._loop(
             node,
             iterable,
             count,
             lambda: self._interpreter.assignments.bind_each(node.target, iterable),
         )
+        lengthen(self._run.frame, filled)
+        return reached
 
     def _shards_each(self, node: ast.For) -> bool:
         """``for layer in (*model.layers, model): fully_shard(layer)``: each is changed in place."""
