@@ -88,6 +88,14 @@ def test_a_rank_that_leaves_early_is_the_cause(run: StartRun) -> None:
     assert finished.blamed_line == "dist.all_reduce(torch.ones(4))"
 
 
+def test_a_crash_of_a_process_whose_script_had_ended_is_not_the_cause(run: StartRun) -> None:
+    finished = run(SCRIPT, "leave-crashing")
+    assert (finished.root.kind, finished.root.rank) == ("rank-left-early", 1)
+    assert finished.blamed_line == "dist.all_reduce(torch.ones(4))"
+    assert "compiled code crashed in its process (SIGABRT)" in finished.root.explanation.en
+    assert finished.result.ranks[1].outcome == "failed"
+
+
 def test_a_time_limit_ends_a_hang(run: StartRun) -> None:
     finished = run(SCRIPT, "hang", timeout_seconds=15.0)
     assert finished.result.outcome is Outcome.FAILED

@@ -24,6 +24,9 @@ _OWN_ABORT = re.compile(
 """glibc's last words before it aborts a process."""
 
 
+_CRASHES = frozenset({-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL})
+
+
 class Ending(str, Enum):
     """The ways a rank ends, the likeliest causes of a failed run first."""
 
@@ -54,11 +57,22 @@ class Death:
 def deaths_of(evidence: Evidence, report: LauncherReport) -> list[Death]:
     """Every rank's ending, in the order of ranks."""
     deaths = [_death(rank, evidence, report) for _, rank in sorted(evidence.ranks.items())]
+    if evidence.going_on or any(death.ending is Ending.PEER_LOST for death in deaths):
+        deaths = [_as_finished(death) for death in deaths]
     if not any(death.known and death.known[0].kind in _WATCHDOG for death in deaths):
         return deaths
     if _OWN_ABORT.search(evidence.launcher):
         return deaths
     return [_as_aborted(death) for death in deaths]
+
+
+def _as_finished(death: Death) -> Death:
+    """A rank whose script had ended left the others behind, whether or not compiled code then crashed in its teardown:
+    gloo's threads may abort a process that goes without destroying its group."""
+    crashed = death.ending is Ending.SILENT and (death.exit or 0) in _CRASHES
+    if crashed and death.rank.ended and not death.rank.asked_exit:
+        return replace(death, ending=Ending.FINISHED)
+    return death
 
 
 def _as_aborted(death: Death) -> Death:

@@ -135,6 +135,8 @@ def _report(death: Death, evidence: Evidence) -> RankReport:
         Ending.UNKNOWN: "stopped" if evidence.returncode else "unknown",
     }
     outcome = names[death.ending]
+    if death.ending is Ending.FINISHED and death.exit:
+        outcome = "failed"
     if (
         evidence.status in ("cancelled", "timed-out", "hung")
         and death.ending is not Ending.FINISHED

@@ -254,7 +254,11 @@ def _left_early(death: Death, deaths: Sequence[Death], language: Language) -> Fa
         kind="rank-left-early",
         code=None,
         message=message.in_language(language),
-        explanation=words.LEFT_EARLY,
+        explanation=words.LEFT_EARLY
+        if not death.exit
+        else words.both(
+            words.LEFT_EARLY, words.CRASHED_LEAVING.filled(signal=signal_name(death.exit))
+        ),
     )
 
 

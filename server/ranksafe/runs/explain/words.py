@@ -94,6 +94,12 @@ LEFT_EARLY = Translated(
     zh_cn="各 rank 执行的步数或集合通信次数不同：一个已结束，另一个仍在此处等待。请检查各 rank 的批次数是否相同，"
     "以及依赖 rank 的 return 或 break。",
 )
+CRASHED_LEAVING = Translated(
+    en="Its script had ended when compiled code crashed in its process ({signal}): that follows, and "
+    "dist.destroy_process_group() at the end of the script avoids it.",
+    zh_cn="其脚本结束之后，进程中的编译代码才崩溃（{signal}）：这是后果，在脚本末尾调用 "
+    "dist.destroy_process_group() 可避免。",
+)
 LAUNCHER = Translated(
     en="The launcher ended with an error and no rank left a reason; its output is in the log.",
     zh_cn="启动器报错退出，且没有 rank 留下原因；其输出见日志。",
