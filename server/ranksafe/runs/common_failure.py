@@ -85,9 +85,10 @@ def follows(raised: Raised) -> bool:
 
 
 def _ended_alike(report: LauncherReport) -> int:
-    """Every rank left with the same status, or crashed with the same signal; none was stopped by the launcher."""
+    """Every rank left with the same status, or crashed with the same signal; the launcher's signal ended none."""
     statuses = set(report.exits.values())
-    if len(report.exits) < 2 or len(statuses) != 1 or report.stopped_pids:
+    stopped = report.stopped_pids - set(report.pids.values())
+    if len(report.exits) < 2 or len(statuses) != 1 or stopped:
         return 0
     status = statuses.pop()
     return len(report.exits) if status > 0 or status in _CRASHES else 0

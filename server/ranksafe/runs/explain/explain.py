@@ -26,6 +26,7 @@ from ranksafe.runs.model import Failure, RankReport
 
 _CAUSES = (Ending.RAISED, Ending.SILENT)
 _LOST = "peer-lost"
+_OF_TWO_RANKS = frozenset({"collective-shape-mismatch", "collective-mismatch"})
 
 
 def explain(
@@ -65,7 +66,10 @@ def explain(
 def _with_place(
     failure: Failure, root: Death, deaths: Sequence[Death], language: Language
 ) -> Failure:
-    """Without a line of its own, the line of another rank that raised the same."""
+    """Without a line of its own, the line of another rank that raised the same, or that was in the other half of the
+    collective."""
+    if failure.line is None and failure.kind in _OF_TWO_RANKS:
+        return _with_peers_place(failure, deaths, language)
     if failure.frames or root.raised is None or root.ending is not Ending.RAISED:
         return failure
     for death in deaths:
@@ -76,6 +80,25 @@ def _with_place(
         ):
             other = failure_of(death, deaths, language)
             return replace(other, rank=failure.rank, message=failure.message)
+    return failure
+
+
+def _with_peers_place(failure: Failure, deaths: Sequence[Death], language: Language) -> Failure:
+    """A rank that gloo aborted has no line; one that lost it was in a collective with it."""
+    for death in deaths:
+        if death.ending is not Ending.PEER_LOST:
+            continue
+        peer = failure_of(death, deaths, language)
+        if peer.line is not None:
+            told = words.PEERS_LINE.filled(peer=death.rank.rank)
+            return replace(
+                peer,
+                kind=failure.kind,
+                code=failure.code,
+                rank=failure.rank,
+                message=failure.message,
+                explanation=words.both(failure.explanation, told),
+            )
     return failure
 
 

@@ -94,6 +94,10 @@ LEFT_EARLY = Translated(
     zh_cn="各 rank 执行的步数或集合通信次数不同：一个已结束，另一个仍在此处等待。请检查各 rank 的批次数是否相同，"
     "以及依赖 rank 的 return 或 break。",
 )
+PEERS_LINE = Translated(
+    en="This rank left no line; the one shown is where rank {peer} was in the collective with it.",
+    zh_cn="该 rank 没有留下行号；所示行是 rank {peer} 与它进行集合通信时所在的行。",
+)
 CRASHED_LEAVING = Translated(
     en="Its script had ended when compiled code crashed in its process ({signal}): that follows, and "
     "dist.destroy_process_group() at the end of the script avoids it.",

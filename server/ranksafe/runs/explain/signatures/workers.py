@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from ranksafe.runs.explain.signatures.signature import Signature, signature
 
+_ENDED_BY = (
+    r"\b(?:[Ww]orker|[Pp]rocess|[Aa]ctor|[Cc]hild|[Ss]ubprocess)\b[^\n]{0,80}?"
+    r"\b(?:exit ?code|exit status|return ?code|status)[ :=]{1,3}-"
+)
+"""A program's own words on a process that it started; Python gives the signal that ended it as a negative status."""
+
 SIGNATURES: tuple[Signature, ...] = (
     signature(
         "shared-memory",
@@ -41,6 +47,23 @@ SIGNATURES: tuple[Signature, ...] = (
         "or the script has no main guard. Run with num_workers=0: the error then appears in the rank itself.",
         zh="DataLoader worker（进程 {pids}）未说明原因就结束了：因内存被终止、编译代码崩溃，或脚本没有 main 保护。"
         "请用 num_workers=0 运行，错误会出现在该 rank 自身。",
+    ),
+    signature(
+        "worker-killed",
+        _ENDED_BY + r"9\b",
+        raised_only=True,
+        en="A process that the program had started was killed (SIGKILL), most often because the machine ran out of "
+        "memory. The line shown is where that was noticed.",
+        zh="程序启动的一个进程被强制终止（SIGKILL），多半是机器内存不足。所示行是发现此事之处。",
+    ),
+    signature(
+        "worker-killed",
+        _ENDED_BY + r"(?P<number>6|7|11)\b",
+        raised_only=True,
+        en="Compiled code crashed in a process that the program had started (signal {number}). The line shown is where "
+        "that was noticed; PYTHONFAULTHANDLER=1 prints the line that crashed.",
+        zh="程序启动的一个进程中的编译代码崩溃（信号 {number}）。所示行是发现此事之处；设置 PYTHONFAULTHANDLER=1 "
+        "可打印崩溃的行。",
     ),
     signature(
         "worker-timeout",
