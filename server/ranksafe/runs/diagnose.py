@@ -31,6 +31,7 @@ from ranksafe.runs.explain.traceback_text import (
     outside,
 )
 from ranksafe.runs.log_text.reader import Line, LogReader, SaidBy
+from ranksafe.runs.logged_before import with_logged_before
 from ranksafe.runs.loose_tracebacks import NO_RANK, add_loose
 from ranksafe.runs.lost_threads import add_threads, of_threads
 from ranksafe.runs.model import Failure
@@ -79,7 +80,9 @@ def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
     evidence = evidence_of(said)
     evidence.alike = ranks_alike(evidence, said)
     evidence.open_ended = is_open_ended(evidence, said)
-    failures, _ = explain(evidence, UserCode((), anywhere=True), language)
+    user_code = UserCode((), anywhere=True)
+    failures, _ = explain(evidence, user_code, language)
+    failures = [with_logged_before(failure, evidence, said, user_code) for failure in failures]
     if failures and evidence.alike:
         failures = [replace(failures[0], rank=None)]
     failures = [_finished(failure, said) for failure in failures]

@@ -56,7 +56,7 @@ def add_loose(
     number = announced_rank(chosen.announced) if number is None else number
     if number is None:
         number = _named_rank(chosen.raised.message)
-    if _is_launchers(chosen.raised):
+    if _is_launchers(chosen.raised) or (number is None and _starts_ranks(chosen.raised)):
         number = NO_RANK
     number = _by_message(chosen.raised, ranks) if number is None else number
     if number is None:
@@ -98,6 +98,15 @@ def _by_message(raised: Raised, ranks: Mapping[int, RankEvidence]) -> int | None
         if rank.raised and not rank.raised.type and said in rank.raised.message
     ]
     return quoting[0] if len(said) >= _TELLING_WORDS and len(quoting) == 1 else None
+
+
+def _starts_ranks(raised: Raised) -> bool:
+    """Whether the process that starts the ranks itself raised it (torch.multiprocessing.spawn, notebook_launcher)."""
+    return any(
+        frame.filename.replace("\\", "/").endswith("torch/multiprocessing/spawn.py")
+        and frame.function in ("spawn", "start_processes")
+        for frame in raised.frames
+    )
 
 
 def _is_launchers(raised: Raised) -> bool:
