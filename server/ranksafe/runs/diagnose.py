@@ -62,6 +62,14 @@ _OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
 _UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
 _STOPPED = "stopped-by-launcher"
 _TAIL_SHOWN = 12
+_PRINTED_AT = re.compile(r"(?:^|[\s\[(])(?P<file>[\w./-]*\w\.py):(?P<line>\d+)[\])]?(?=[\s:]|$)")
+"""Where a logger says that its caller stands."""
+_LAST_LINES = 6
+_ENDED_WELL = re.compile(
+    r"^\W*(?:exit|return)[ _-]?(?:code|status)\W{1,3}0\W*$|\[COMMAND_EXIT_CODE=\"0\"\]",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""What scripts and ``script`` (util-linux) write under the output of a command that went well."""
 
 
 def diagnose(text: str, language: Language = "en") -> list[Failure]:
@@ -121,6 +129,8 @@ def evidence_of(said: SaidBy) -> Evidence:
     last = said.tail[-1][1].strip() if said.tail and not ranks and not ended else ""
     if is_exception(last) and not any(word in last for word in _LAUNCHER_WORDS):
         ranks[NO_RANK] = RankEvidence(NO_RANK, raised=Raised("", last, ()))
+    if not ended and _ENDED_WELL.search(_joined(said.tail[-_LAST_LINES:])):
+        ranks = {}
     failed = bool(report.exits) or any(rank.raised for rank in ranks.values())
     everything = "\n".join([launcher, *texts.values()])
     failed = failed or any(word in everything for word in _LAUNCHER_WORDS)
@@ -228,6 +238,9 @@ def _finished(failure: Failure, said: SaidBy) -> Failure:
             failure = replace(failure, kind=known[0].kind, code=known[0].code, message=complaint)
             told = known[1]
         failure = replace(failure, explanation=told)
+        printed_at = _PRINTED_AT.search(complaint) if complaint else None
+        if printed_at is not None:
+            failure = replace(failure, filename=printed_at["file"], line=int(printed_at["line"]))
     if failure.root_cause and failure.kind in _UNKNOWN and not failure.frames:
         failure = replace(failure, excerpt=_end_of(said))
     return failure

@@ -24,6 +24,9 @@ _NAMED_BY_CANN = re.compile(r"\(PID:\d+, Device:-?\d+, RankID:(?P<rank>\d+)\)")
 _LAUNCHER_FILE = re.compile(
     r"torch/distributed/(?:run|launch)\.py$|accelerate/commands/launch\.py$"
 )
+_QUOTES = re.compile(r"^\s*traceback\s*: Traceback \(most recent call last\)")
+_BLOCK = re.compile(r"^\s*rank\s*: (?P<rank>\d+) \(local_rank: \d+\)")
+_BLOCK_LINES = 6
 _TELLING_WORDS = 20
 """Characters of a message that are enough to know it again."""
 
@@ -52,7 +55,8 @@ def add_loose(
         return
     found.sort(key=lambda each: (follows(each.raised), each.raised.where is not None, each.first))
     chosen = found[0]
-    number = spawned_rank(chosen.raised)
+    number = _reported_rank(said, chosen.first)
+    number = spawned_rank(chosen.raised) if number is None else number
     number = announced_rank(chosen.announced) if number is None else number
     if number is None:
         number = _named_rank(chosen.raised.message)
@@ -76,6 +80,18 @@ def _add_interleaved(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
         if read is not None and not follows(read[0]):
             ranks[NO_RANK] = RankEvidence(NO_RANK, raised=read[0], raised_at=LOOSE)
             return
+
+
+def _reported_rank(said: SaidBy, first: int) -> int | None:
+    """The rank whose traceback a launcher quotes in its report (torch.distributed.elastic's ``record``)."""
+    for lines in said.others:
+        at = next((index for index, (number, _) in enumerate(lines) if number == first), None)
+        if at is None or not _QUOTES.search(lines[at][1]):
+            continue
+        for _, text in reversed(lines[max(0, at - _BLOCK_LINES) : at]):
+            if named := _BLOCK.search(text):
+                return int(named["rank"])
+    return None
 
 
 def _is_childs(raised: Raised) -> bool:

@@ -45,7 +45,7 @@ def final(found: Iterable[Located], said: SaidBy, ended: bool) -> list[Located]:
     ``ended``: whether a launcher or a scheduler says that a rank failed.
     """
     last_ones: list[Located] = []
-    everything = list(found)
+    everything = [each for each in found if not each.ignored]
     for each in everything:
         if last_ones and each.first - last_ones[-1].last > _SURVIVED_LINES and not ended:
             last_ones.clear()

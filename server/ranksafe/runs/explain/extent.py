@@ -16,6 +16,7 @@ from ranksafe.runs.explain.ordinary import has_empty_size, is_ordinary, may_be_a
 from ranksafe.runs.model import Failure
 
 _NUMBERS = re.compile(r"\d+")
+_SET = re.compile(r"\{([^{}:]*)\}")
 _ALIKE = 90
 
 
@@ -25,9 +26,12 @@ def said_alike(one: Raised, other: Raised) -> bool:
 
 
 def gist(raised: Raised) -> str:
-    """The beginning of what an exception says, without its numbers."""
+    """The beginning of what an exception says, without its numbers; sets are printed in an order of their own."""
     lines = raised.text.strip().splitlines()
-    return _NUMBERS.sub("#", lines[0][:_ALIKE]) if lines else ""
+    said = (
+        _SET.sub(lambda found: ", ".join(sorted(found[1].split(", "))), lines[0]) if lines else ""
+    )
+    return _NUMBERS.sub("#", said[:_ALIKE])
 
 
 def known_ranks(evidence: Evidence, report: LauncherReport) -> int:

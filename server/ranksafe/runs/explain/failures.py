@@ -21,6 +21,9 @@ from ranksafe.runs.model import Failure, Frame
 _MESSAGE_LIMIT = 2000
 _STARVED = frozenset({"Empty", "Full", "TimeoutError", "BrokenBarrierError"})
 """What a thread meets that waits for one which is gone."""
+_LOST_CHILD = frozenset({"EOFError", "BrokenPipeError", "ConnectionResetError"})
+"""What a pipe to a process answers that has ended."""
+_PIPES = ("/multiprocessing/connection.py", "/multiprocess/connection.py")
 _NO_PIN_THREAD = "Pin memory thread exited unexpectedly"
 """torch 2.13.0, torch/utils/data/dataloader.py."""
 _LAUNCHER_ERRORS = ("ChildFailedError", "CalledProcessError")
@@ -44,7 +47,9 @@ def marked_evidence(evidence: Evidence, user_code: UserCode) -> Evidence:
 
 
 def is_starved(raised: Raised) -> bool:
-    """Whether a thread raised it that waited in vain for another one."""
+    """Whether it was raised by who waited in vain for a thread or a process of the program's own."""
+    if raised.type in _LOST_CHILD and raised.frames:
+        return raised.frames[-1].filename.replace("\\", "/").endswith(_PIPES)
     return raised.type in _STARVED or raised.message.startswith(_NO_PIN_THREAD)
 
 

@@ -28,6 +28,12 @@ _ONE_OF_SEVERAL = re.compile(
 _LIGHTNING = re.compile(
     r"\[rank: (?P<rank>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"
 )
+_PLAINLY = re.compile(
+    r"^\W*(?:\S+ )?\W*\b(?:rank|process|worker|local[_ ]rank)[ :=#]*(?P<rank>\d+)\b[^\n]{0,60}?"
+    r"\b(?:exited|terminated|died|failed|ended|finished)\b[^\n]{0,20}?(?:code|status|with)[ :=]+(?P<code>-?\d+)\s*\.?$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""A launcher of the user's own, in words that nobody could mean otherwise."""
 _STATUS = re.compile(r"returned non-zero exit status (?P<code>\d+)\.")
 _SIGNAL = re.compile(r"died with <Signals\.\w+: (?P<number>\d+)>")
 _STOPPED = re.compile(r"Sending process (?P<pid>\d+) closing signal")
@@ -72,6 +78,9 @@ def read_launcher(text: str) -> LauncherReport:
         code = int(match["status"]) if match["status"] else -int(match["signal"])
         report.exits.setdefault(int(match["rank"]), code)
         report.first = int(match["rank"]) if report.first is None else report.first
+    for match in _PLAINLY.finditer(text):
+        if int(match["code"]):
+            report.exits.setdefault(int(match["rank"]), int(match["code"]))
     firsts = sorted((match["time"], int(match["rank"])) for match in _FIRST.finditer(text))
     loosely = _FIRST_LOOSELY.search(text)
     if firsts:

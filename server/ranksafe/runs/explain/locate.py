@@ -32,6 +32,18 @@ _RELATIVE = frozenset(
 """Packages whose files somebody who shortened a log's paths leaves to begin with the package's own folder."""
 
 
+_CHECKED_OUT = re.compile(
+    r"/(?:deepspeed/(?:runtime|comm|ops|moe|pipe|inference|launcher|utils|__init__\.py)"
+    r"|(?:transformers|accelerate|peft|trl|diffusers)/(?:models|trainers?|generation|utils|schedulers|pipelines|tuners"
+    r"|trainer\.py|modeling_utils\.py|accelerator\.py|optimizer\.py|data_loader\.py|peft_model\.py)"
+    r"|(?:pytorch_)?lightning/(?:pytorch/|fabric/)?(?:trainer|strategies|loops|core|plugins|utilities)"
+    r"|vllm/(?:v1|engine|worker|executor|model_executor|distributed)"
+    r"|torch/(?:nn|distributed|optim|autograd|utils|_dynamo|_inductor))(?:/|$)"
+)
+"""Files of libraries that people check out beside their script or install from a folder: their own layout, not a name
+that a project may have too."""
+
+
 class UserCode:
     """The folders whose files are the user's: the working directory and the script's folder.
 
@@ -78,7 +90,15 @@ class UserCode:
 
     def marked(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
         """The frames with absolute names, their source lines, and the user's ones marked; ours are left out."""
-        return tuple(self._mark(frame) for frame in frames if not _is_ours(frame.filename))
+        marked = tuple(self._mark(frame) for frame in frames if not _is_ours(frame.filename))
+        if not self._anywhere or all(
+            _is_checked_out(frame.filename) for frame in marked if frame.in_user_code
+        ):
+            return marked
+        return tuple(
+            replace(frame, in_user_code=frame.in_user_code and not _is_checked_out(frame.filename))
+            for frame in marked
+        )
 
     def _mark(self, frame: Frame) -> Frame:
         name = self.absolute(frame.filename)
@@ -100,6 +120,11 @@ def _source_of(name: str, line: int) -> str:
         return linecache.getline(name, line).strip()
     lines = source_lines(name)
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
+
+
+def _is_checked_out(filename: str) -> bool:
+    """Whether the file is a library's, in a copy of its sources that lies anywhere."""
+    return _CHECKED_OUT.search(filename.replace("\\", "/")) is not None
 
 
 def _is_ours(filename: str) -> bool:

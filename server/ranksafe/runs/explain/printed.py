@@ -14,7 +14,7 @@ _EXCEPTION = re.compile(
 )
 _WARNING = re.compile(r"Warning\b|(?<!NCCL )\bWARN(?:ING)?\b|^\[?W\d*[ \]]|\[W\d* ")
 _COMPLAINS = re.compile(
-    r"^\W{0,3}(?:\S+ )?(?:ERROR|FATAL|CRITICAL|Fatal|Error|error)\b(?: error)?\W? ?:? ?\S"
+    r"^[EFC] ?\d{4}-?\d\d|^\W{0,3}(?:\S+ )?(?:ERROR|FATAL|CRITICAL|Fatal|Error|error)\b(?: error)?\W? ?:? ?\S"
     r"|\b(?i:not found|does not exist|no such|failed|cannot|can't|unable to|invalid|aborting|exiting|stopping)\b"
 )
 _COMPLAINT = 300

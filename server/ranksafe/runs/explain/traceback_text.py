@@ -27,8 +27,9 @@ _MEMBER = re.compile(r"^\s*(?:\+-)?\+?-+ \d+ -+\s*$")
 _MARGIN = re.compile(r"^(?:\s{2})*[|+]\s?(?=[^-]|$)")
 _NOT_A_MESSAGE = re.compile(
     r"^(?:[WEIF]\d{4} \d\d:|\[[WEIF]\d* |\[?\d{4}-\d\d-\d\d[ T]|\d\d:\d\d:\d\d[.,]\d+ +\|"
-    r"|(?:ERROR|WARNING|INFO)[: ]|=+$|-{10,}$|\[rank ?\d+\]|Exception in thread |Exception ignored in|terminate called|\[W\d* |wandb: |\(raylet"
-    r"|slurmstepd|srun: |sbatch: |Process \w+-\d+:$|Killed$|Terminated$|\"{3}$)"
+    r"|(?:ERROR|WARNING|INFO)[: ]|=+$|-{10,}$|\[rank ?\d+\]|Exception in thread |Exception ignored in"
+    r"|terminate called|\[W\d* |wandb: |\(raylet|slurmstepd|srun: |sbatch: |Process \w+-\d+:$|Killed$|Terminated$"
+    r"|\"{3}$)"
 )
 _LONGEST_MESSAGE = 60
 _LONGEST_QUOTE = 500
@@ -233,8 +234,13 @@ class _Parser:
         quoted = False
         while self.position < len(self.lines) and len(lines) < limit:
             line = self.lines[self.position]
-            if _NOT_A_MESSAGE.match(line) or line.strip() in _CONNECTORS or _MEMBER.match(line):
+            if _NOT_A_MESSAGE.match(line) or _MEMBER.match(line):
                 break
+            if line.strip() in _CONNECTORS:
+                if not (quotes and quoted):
+                    break
+                # The quoted process's own chain goes on.
+                quoted = False
             if _HEADER.search(line):
                 if not quotes or (quoted and "Original" not in line):
                     break

@@ -35,8 +35,13 @@ def unfold(raised: Raised) -> Raised:
     if not quoted:
         return changed
     where = match.groupdict().get("where") or f"process {match['rank']}"
-    inner = replace(unfold(quoted[-1]), where=where)
-    return replace(changed, cause=inner)
+    return replace(changed, cause=_of(unfold(quoted[-1]), where))
+
+
+def _of(raised: Raised, where: str) -> Raised:
+    """An exception of another process, with what that was handling."""
+    context = None if raised.context is None else _of(raised.context, where)
+    return replace(raised, where=where, context=context)
 
 
 def spawned_rank(raised: Raised) -> int | None:

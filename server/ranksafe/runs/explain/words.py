@@ -49,9 +49,11 @@ OF_SIGNAL = {
         zh_cn="编译代码主动终止了该 rank；原因见标准错误的最后几行。",
     ),
     "SIGBUS": Translated(
-        en="Memory could not be provided, most often because /dev/shm is full. Enlarge it (docker run "
-        "--shm-size) or use fewer DataLoader workers.",
-        zh_cn="无法提供内存，多半是 /dev/shm 已满。请增大它（docker run --shm-size），或减少 DataLoader worker 数。",
+        en="Memory that a file stands behind could not be provided: /dev/shm is full (enlarge it with docker run "
+        "--shm-size, or use fewer DataLoader workers), or a memory-mapped file got shorter while it was read, "
+        "because another rank or process wrote it anew.",
+        zh_cn="由文件支持的内存无法提供：/dev/shm 已满（用 docker run --shm-size 增大，或减少 DataLoader worker 数），"
+        "或内存映射的文件在读取期间变短，因为其他 rank 或进程重写了它。",
     ),
 }
 OTHER_SIGNAL = Translated(en="A signal ended the rank.", zh_cn="该 rank 被信号终止。")

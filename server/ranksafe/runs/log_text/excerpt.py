@@ -23,6 +23,7 @@ TELLING = (
         "exit code",
         "exit status",
         "return code",
+        "xited with",
         "Root Cause (",
         "signal",
         "SIG",
