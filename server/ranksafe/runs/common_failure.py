@@ -9,6 +9,7 @@ from ranksafe.runs.explain.extent import gist
 from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
+from ranksafe.runs.explain.unfold import spawned_rank
 from ranksafe.runs.log_text.reader import SaidBy
 
 _LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
@@ -60,7 +61,12 @@ def was_launched(text: str) -> bool:
 
 
 def is_open_ended(evidence: Evidence, said: SaidBy) -> bool:
-    """Whether there may have been more ranks than the log shows: one that never spoke is not in it."""
+    """Whether there may have been more ranks than the log shows: one that never spoke is not in it, and of spawned
+    processes only one is told of."""
+    if any(
+        rank.raised and spawned_rank(rank.raised) is not None for rank in evidence.ranks.values()
+    ):
+        return True
     return any(number >= 0 for number in said.ranks) or was_launched(evidence.launcher)
 
 
