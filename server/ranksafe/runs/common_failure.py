@@ -7,6 +7,7 @@ import re
 from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
 from ranksafe.runs.explain.extent import gist
 from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher
+from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank
@@ -15,6 +16,9 @@ from ranksafe.runs.log_text.reader import SaidBy
 _LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
 _BUILDS = re.compile(r"\ACommand '\['ninja'")
 """A CalledProcessError of a rank's own: the build of an extension ended badly."""
+_STARTS_SCRIPTS = re.compile(
+    r"accelerate/(?:commands|utils)/|torch/distributed/|deepspeed/launcher/"
+)
 _CRASHES = frozenset({-4, -6, -7, -8, -11})
 _RESTARTED = re.compile(r"will restart worker group", re.IGNORECASE)
 _WRITTEN_TOGETHER = re.compile(r"(?P<one>[A-Za-z_]+?(?:Error|Exception))(?P=one)+:")
@@ -75,8 +79,19 @@ def counts(each: Located) -> bool:
     if each.ignored:
         return False
     return (
-        each.raised.type not in _LAUNCHER_WORDS or _BUILDS.search(each.raised.message) is not None
+        each.raised.type not in _LAUNCHER_WORDS
+        or _BUILDS.search(each.raised.message) is not None
+        or _calls_a_program(each.raised)
     )
+
+
+def _calls_a_program(raised: Raised) -> bool:
+    """Whether the user's own code started a program that failed (ffmpeg, git), and not a launcher the script."""
+    if raised.type != "CalledProcessError":
+        return False
+    names = [frame.filename.replace("\\", "/") for frame in raised.frames]
+    own = UserCode((), anywhere=True)
+    return any(map(own.contains, names)) and not any(map(_STARTS_SCRIPTS.search, names))
 
 
 def _in_thread(each: Located) -> bool:
