@@ -117,6 +117,34 @@ _CASES = [
     ("StopIteration: Caught StopIteration in replica 0 on device 0.", (), None, "RS514"),
 ]
 _KINDS = [
+    ("RuntimeError: received 0 items of ancdata", "too-many-open-files"),
+    ("Timeout: The file lock '/c/x.lock' could not be acquired.", "file-race"),
+    ("OperationalError: (sqlite3.OperationalError) database is locked", "file-race"),
+    ("OSError: [Errno 30] Read-only file system: '/data/out'", "file-system-error"),
+    ("OSError: [Errno 27] File too large", "write-failed"),
+    (
+        "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug",
+        "worker-died",
+    ),
+    (
+        "BrokenProcessPool: A process in the process pool was terminated abruptly while the future",
+        "worker-died",
+    ),
+    (
+        "RuntimeError: unable to mmap 1024 bytes from file </d/x>: Cannot allocate memory (12)",
+        "host-out-of-memory",
+    ),
+    ("ValueError: Only one class present in y_true. ROC AUC score is not", "metric-of-one-class"),
+    ("ValueError: Input contains NaN.", "not-finite"),
+    ("ValueError: Global rank 3 is not part of group <object>", "group-rank"),
+    (
+        "ValueError: Invalid usage of tensors with different dtypesFound torch.float32 and",
+        "collective-dtype-mismatch",
+    ),
+    ("RuntimeError: context has already been set", "start-method"),
+    ("ValueError: sampler option is mutually exclusive with shuffle", "data-loader-arguments"),
+    ("TypeError: Object of type float32 is not JSON serializable", "not-serializable"),
+    ("ValueError: The model did not return a loss from the inputs, only", "trainer-settings"),
     (
         "RuntimeError: Expected to have finished reduction in the prior iteration before",
         "unused-parameters",
