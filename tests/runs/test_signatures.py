@@ -143,7 +143,6 @@ _KINDS = [
     ),
     ("RuntimeError: context has already been set", "start-method"),
     ("ValueError: sampler option is mutually exclusive with shuffle", "data-loader-arguments"),
-    ("TypeError: Object of type float32 is not JSON serializable", "not-serializable"),
     ("ValueError: The model did not return a loss from the inputs, only", "trainer-settings"),
     (
         "RuntimeError: Expected to have finished reduction in the prior iteration before",

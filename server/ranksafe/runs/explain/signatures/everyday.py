@@ -127,15 +127,6 @@ SIGNATURES: tuple[Signature, ...] = (
         "drop_last）；DistributedSampler 自身接受 shuffle。",
     ),
     signature(
-        "not-serializable",
-        r"Object of type (?P<type>\w+) is not JSON serializable",
-        raised_only=True,
-        plain=True,
-        en="A {type} cannot be written as JSON: convert it first (value.item() for a number, tensor.tolist() for a "
-        "tensor, str(path) for a path).",
-        zh="{type} 无法写为 JSON：请先转换（数字用 value.item()，张量用 tensor.tolist()，路径用 str(path)）。",
-    ),
-    signature(
         "trainer-settings",
         r"The model did not return a loss from the inputs",
         raised_only=True,
