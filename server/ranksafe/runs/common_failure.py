@@ -19,8 +19,12 @@ _BUILDS = re.compile(r"\ACommand '\['ninja'")
 _STARTS_SCRIPTS = re.compile(
     r"accelerate/(?:commands|utils)/|torch/distributed/|deepspeed/launcher/"
 )
+_LAUNCHER_FILE = re.compile(
+    r"torch/distributed/(?:run|launch)\.py$|accelerate/commands/launch\.py$"
+)
 _CRASHES = frozenset({-4, -6, -7, -8, -11})
-_RESTARTED = re.compile(r"will restart worker group", re.IGNORECASE)
+RESTARTED = re.compile(r"will restart worker group", re.IGNORECASE)
+"""torch.distributed.elastic's agent, before another attempt."""
 _WRITTEN_TOGETHER = re.compile(r"(?P<one>[A-Za-z_]+?(?:Error|Exception))(?P=one)+:")
 """The type of what several ranks raised at the same moment, written into one line."""
 _LAUNCHED = re.compile(
@@ -44,7 +48,7 @@ def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
             for each in found
             if counts(each) and not _in_thread(each)
         )
-    if _RESTARTED.search(evidence.launcher):
+    if RESTARTED.search(evidence.launcher):
         # The same rank may have printed it once for every attempt.
         loose = dict(list(loose.items())[:1])
     raised |= loose
@@ -92,6 +96,11 @@ def _calls_a_program(raised: Raised) -> bool:
     names = [frame.filename.replace("\\", "/") for frame in raised.frames]
     own = UserCode((), anywhere=True)
     return any(map(own.contains, names)) and not any(map(_STARTS_SCRIPTS.search, names))
+
+
+def is_launchers(raised: Raised) -> bool:
+    """Whether the launcher itself failed, before any rank existed."""
+    return any(_LAUNCHER_FILE.search(frame.filename) for frame in raised.frames)
 
 
 def _in_thread(each: Located) -> bool:

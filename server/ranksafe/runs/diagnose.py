@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ranksafe.localization import Language
 from ranksafe.runs.common_failure import (
+    RESTARTED,
     follows,
     is_open_ended,
     ranks_alike,
@@ -32,7 +33,7 @@ from ranksafe.runs.explain.traceback_text import (
 )
 from ranksafe.runs.log_text.reader import Line, LogReader, SaidBy
 from ranksafe.runs.logged_before import with_logged_before
-from ranksafe.runs.loose_tracebacks import NO_RANK, add_loose
+from ranksafe.runs.loose_tracebacks import NAMED_RANK, NO_RANK, add_loose
 from ranksafe.runs.lost_threads import add_threads, of_threads
 from ranksafe.runs.model import Failure
 from ranksafe.runs.survived import counts_on, final, last_traceback, went_on
@@ -102,8 +103,11 @@ def evidence_of(said: SaidBy) -> Evidence:
     texts = {number: _joined(lines) for number, lines in said.ranks.items()}
     launcher = "\n".join(_joined(lines) for lines in said.others)
     reports = [launcher, *(text for text in texts.values() if "exitcode" in text)]
-    report = read_launcher("\n".join(reports))
     ended = ended_badly(said)
+    if not ended:
+        # Attempts before the last one ended nothing.
+        reports = [RESTARTED.split(text)[-1] for text in reports]
+    report = read_launcher("\n".join(reports))
     ranks = {number: _rank(number, texts[number], said, report, ended) for number in said.ranks}
     if all(
         rank.raised is None or _only_follows(rank) or not rank.raised.frames
@@ -143,7 +147,12 @@ def evidence_of(said: SaidBy) -> Evidence:
 def ended_badly(said: SaidBy) -> bool:
     """Whether a launcher or a scheduler says that a rank failed, or that the job is over."""
     texts = (_joined(lines) for lines in (*said.others, *said.ranks.values()))
-    return any(_SAYS_SO.search(text) for text in texts)
+    # What came before the ranks were started anew ended nothing.
+    return any(_SAYS_SO.search(RESTARTED.split(text)[-1]) for text in texts)
+
+
+def _was_restarted(said: SaidBy) -> bool:
+    return any(RESTARTED.search(text) for lines in said.others for _, text in lines)
 
 
 def _rank(
@@ -156,7 +165,7 @@ def _rank(
     printed = printed_failure(free, _survived(free, said, ended))
     if printed is not None and printed.signature.kind == _STOPPED and report.exits.get(number):
         printed = None  # The launcher's word on another rank: it calls this one failed.
-    if not ended and number not in said.uncaught:
+    if not ended and (number not in said.uncaught or _was_restarted(said)):
         found = final(found, said, ended)
     chosen = last_traceback(found)
     if report.exits.get(number) in _STOPPED_AT_ONCE:
@@ -231,7 +240,7 @@ def _finished(failure: Failure, said: SaidBy) -> Failure:
     if failure.rank is not None and failure.rank < 0:
         failure = replace(failure, rank=None)
     if failure.kind == "exit-status" and not failure.frames:
-        complaint = last_complaint(_before_report(said))
+        complaint = last_complaint(_of_rank(failure.rank, _before_report(said)))
         told = words.PRINTED_BEFORE.filled(line=complaint) if complaint else words.NOT_IN_LOG
         known = match(complaint) if complaint and is_exception(complaint) else None
         if complaint and known is not None and not known[0].secondary:
@@ -244,6 +253,12 @@ def _finished(failure: Failure, said: SaidBy) -> Failure:
     if failure.root_cause and failure.kind in _UNKNOWN and not failure.frames:
         failure = replace(failure, excerpt=_end_of(said))
     return failure
+
+
+def _of_rank(rank: int | None, lines: list[str]) -> list[str]:
+    """The lines without those that name another rank than this one."""
+    named = [(line, NAMED_RANK.search(line)) for line in lines]
+    return [line for line, found in named if not found or rank in (None, int(found["rank"]))]
 
 
 def _with_task(failure: Failure, launcher: str) -> Failure:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +12,11 @@ from ranksafe.runs.explain.evidence import Evidence, RankEvidence
 from ranksafe.runs.explain.locate import UserCode, innermost_user_frame
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.log_text.reader import SaidBy
+from ranksafe.runs.loose_tracebacks import NAMED_RANK
 from ranksafe.runs.model import Failure
 
 _PLAIN = frozenset({"exception", "user-error"})
 """Kinds of failure whose cause may lie before the line that raised them."""
-_OF_RANK = re.compile(r"\brank[ _]?[=:#]? ?(?P<rank>\d+)\b", re.IGNORECASE)
 _HABIT = 2
 _LONGEST = 160
 
@@ -60,7 +59,7 @@ def _logged_before(rank: RankEvidence, said: SaidBy) -> Located | None:
 
 
 def _names(record: str, rank: int) -> bool:
-    named = _OF_RANK.search(record)
+    named = NAMED_RANK.search(record)
     return named is not None and int(named["rank"]) == rank
 
 

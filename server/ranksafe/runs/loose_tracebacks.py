@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ranksafe.runs.common_failure import follows, was_launched
+from ranksafe.runs.common_failure import follows, is_launchers, was_launched
 from ranksafe.runs.explain.evidence import LOOSE, Raised, RankEvidence
 from ranksafe.runs.explain.interleaved import interleaved_traceback
 from ranksafe.runs.explain.launcher_report import LauncherReport
 from ranksafe.runs.explain.slurm_tasks import exited_rank
-from ranksafe.runs.explain.traceback_text import locate_tracebacks, outside
+from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks, outside
 from ranksafe.runs.explain.unfold import announced_rank, spawned_rank
 from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.survived import final, not_gone_on
@@ -21,12 +21,12 @@ _NAMES_ITSELF = re.compile(r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\]")
 """What torch's own messages begin with, in a traceback that nothing marks."""
 _NAMED_BY_CANN = re.compile(r"\(PID:\d+, Device:-?\d+, RankID:(?P<rank>\d+)\)")
 """How torch_npu marks its errors; a process that has no rank is -1."""
-_LAUNCHER_FILE = re.compile(
-    r"torch/distributed/(?:run|launch)\.py$|accelerate/commands/launch\.py$"
-)
 _QUOTES = re.compile(r"^\s*traceback\s*: Traceback \(most recent call last\)")
 _BLOCK = re.compile(r"^\s*rank\s*: (?P<rank>\d+) \(local_rank: \d+\)")
 _BLOCK_LINES = 6
+NAMED_RANK = re.compile(r"\brank[ _]?[=:#]? ?(?P<rank>\d+)\b", re.IGNORECASE)
+"""How loggers name the rank in a record."""
+_EXITED = "ProcessExitedException"
 _TELLING_WORDS = 20
 """Characters of a message that are enough to know it again."""
 
@@ -60,15 +60,22 @@ def add_loose(
     number = announced_rank(chosen.announced) if number is None else number
     if number is None:
         number = _named_rank(chosen.raised.message)
-    if _is_launchers(chosen.raised) or (number is None and _starts_ranks(chosen.raised)):
+    if is_launchers(chosen.raised) or (number is None and _starts_ranks(chosen.raised)):
         number = NO_RANK
     number = _by_message(chosen.raised, ranks) if number is None else number
+    number = _logged_rank(chosen) if number is None else number
+    if number is None and report.exits and follows(chosen.raised) and not chosen.raised.context:
+        # Whoever failed first did not lose itself.
+        number = NO_RANK
     if number is None:
         several = bool(said.ranks) or was_launched(launcher) or _is_childs(chosen.raised)
         number = report.first if report.first is not None else exited_rank(launcher)
         number = (NO_RANK if several else 0) if number is None else number
     rank = ranks.setdefault(number, RankEvidence(number))
     if rank.raised is not None and follows(chosen.raised):
+        return
+    if chosen.raised.type == _EXITED:
+        # The launcher's report has it.
         return
     rank.raised, rank.raised_at = chosen.raised, LOOSE
 
@@ -92,6 +99,12 @@ def _reported_rank(said: SaidBy, first: int) -> int | None:
             if named := _BLOCK.search(text):
                 return int(named["rank"])
     return None
+
+
+def _logged_rank(located: Located) -> int | None:
+    """The rank that the record over a logged traceback names."""
+    named = NAMED_RANK.search(located.announced) if located.logged else None
+    return int(named["rank"]) if named else None
 
 
 def _is_childs(raised: Raised) -> bool:
@@ -123,8 +136,3 @@ def _starts_ranks(raised: Raised) -> bool:
         and frame.function in ("spawn", "start_processes")
         for frame in raised.frames
     )
-
-
-def _is_launchers(raised: Raised) -> bool:
-    """Whether the launcher itself failed, before any rank existed."""
-    return any(_LAUNCHER_FILE.search(frame.filename) for frame in raised.frames)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ranksafe.runs.common_failure import counts, follows
+from ranksafe.runs.common_failure import counts, follows, is_launchers
 from ranksafe.runs.explain.traceback_text import Located
 from ranksafe.runs.log_text.progress import is_completion, is_progress
 from ranksafe.runs.log_text.reader import Line, SaidBy
@@ -56,6 +56,9 @@ def final(found: Iterable[Located], said: SaidBy, ended: bool) -> list[Located]:
     last = own[-1]
     if said.tail and said.tail[-1][0] > last.last and (last.logged or _is_habit(last, everything)):
         return []
+    if is_launchers(last.raised):
+        # What counts on is another job's.
+        return own
     return [] if went_on(last.last, said) else own
 
 
@@ -80,7 +83,7 @@ def not_gone_on(
         kept = [*parts[-1], *kept]
     unhandled = [each for each in kept if not _HANDLED.search(each.announced)]
     kept = unhandled or kept
-    if not kept or follows(kept[-1].raised):
+    if not kept or follows(kept[-1].raised) or is_launchers(kept[-1].raised):
         return kept
     after = sum(step > kept[-1].last for step in steps)
     caught = not unhandled or kept[-1].logged or after >= _MANY_STEPS_AFTER

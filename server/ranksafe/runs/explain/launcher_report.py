@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import dataclass, field
 
 _SUMMARY = re.compile(
@@ -34,6 +35,11 @@ _PLAINLY = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """A launcher of the user's own, in words that nobody could mean otherwise."""
+_SPAWNED = re.compile(
+    r"ProcessExitedException: process (?P<rank>\d+) terminated with "
+    r"(?:exit code (?P<code>\d+)|signal (?P<signal>SIG\w+))"
+)
+"""torch 2.13.0, torch/multiprocessing/spawn.py."""
 _STATUS = re.compile(r"returned non-zero exit status (?P<code>\d+)\.")
 _SIGNAL = re.compile(r"died with <Signals\.\w+: (?P<number>\d+)>")
 _STOPPED = re.compile(r"Sending process (?P<pid>\d+) closing signal")
@@ -81,6 +87,9 @@ def read_launcher(text: str) -> LauncherReport:
     for match in _PLAINLY.finditer(text):
         if int(match["code"]):
             report.exits.setdefault(int(match["rank"]), int(match["code"]))
+    for match in _SPAWNED.finditer(text):
+        number = getattr(signal, match["signal"] or "", 0)
+        report.exits.setdefault(int(match["rank"]), int(match["code"] or -number))
     firsts = sorted((match["time"], int(match["rank"])) for match in _FIRST.finditer(text))
     loosely = _FIRST_LOOSELY.search(text)
     if firsts:
@@ -90,6 +99,6 @@ def read_launcher(text: str) -> LauncherReport:
     report.stopped_pids = {int(match["pid"]) for match in _STOPPED.finditer(text)}
     if status := _STATUS.search(text):
         report.only_exit = int(status["code"])
-    elif signal := _SIGNAL.search(text):
-        report.only_exit = -int(signal["number"])
+    elif died := _SIGNAL.search(text):
+        report.only_exit = -int(died["number"])
     return report

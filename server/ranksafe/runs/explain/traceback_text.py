@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ranksafe.runs.explain.evidence import Raised
+from ranksafe.runs.log_text.progress import is_progress
 from ranksafe.runs.model import Frame
 
 _HEADER = re.compile(
@@ -235,6 +236,8 @@ class _Parser:
         while self.position < len(self.lines) and len(lines) < limit:
             line = self.lines[self.position]
             if _NOT_A_MESSAGE.match(line) or _MEMBER.match(line):
+                break
+            if is_progress(line) and not quotes:
                 break
             if line.strip() in _CONNECTORS:
                 if not (quotes and quoted):

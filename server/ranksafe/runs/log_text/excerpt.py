@@ -24,6 +24,7 @@ TELLING = (
         "exit status",
         "return code",
         "xited with",
+        "restart worker group",
         "Root Cause (",
         "signal",
         "SIG",
