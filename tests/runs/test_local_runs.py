@@ -96,6 +96,14 @@ def test_a_crash_of_a_process_whose_script_had_ended_is_not_the_cause(run: Start
     assert finished.result.ranks[1].outcome == "failed"
 
 
+@pytest.mark.long
+def test_a_rank_that_is_stopped_in_its_teardown_had_left_early(run: StartRun) -> None:
+    finished = run(SCRIPT, "leave-slowly")
+    assert (finished.root.kind, finished.root.rank) == ("rank-left-early", 1)
+    assert "crashed" not in finished.root.explanation.en
+    assert finished.result.ranks[1].outcome == "stopped"
+
+
 def test_a_time_limit_ends_a_hang(run: StartRun) -> None:
     finished = run(SCRIPT, "hang", timeout_seconds=15.0)
     assert finished.result.outcome is Outcome.FAILED

@@ -18,6 +18,11 @@ class Samples(Dataset):
         return {"text": index}["label"]
 
 
+class LeavesSlowly:
+    def __del__(self, sleep=time.sleep):
+        sleep(60)
+
+
 class CrashesInTeardown:
     def __del__(self, abort=os.abort):
         abort()
@@ -45,6 +50,10 @@ def end_in_the_way(mode):
     if mode == "worker":
         next(iter(DataLoader(Samples(), num_workers=1)))
     if mode == "leave":
+        sys.exit(0)
+    if mode == "leave-slowly":
+        dist.destroy_process_group()
+        sys.kept_to_the_end = LeavesSlowly()
         sys.exit(0)
     if mode == "leave-crashing":
         sys.kept_to_the_end = CrashesInTeardown()

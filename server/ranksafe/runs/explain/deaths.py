@@ -66,11 +66,16 @@ def deaths_of(evidence: Evidence, report: LauncherReport) -> list[Death]:
     return [_as_aborted(death) for death in deaths]
 
 
+def is_crash(death: Death) -> bool:
+    """Whether compiled code ended the process."""
+    return (death.exit or 0) in _CRASHES
+
+
 def _as_finished(death: Death) -> Death:
-    """A rank whose script had ended left the others behind, whether or not compiled code then crashed in its teardown:
-    gloo's threads may abort a process that goes without destroying its group."""
-    crashed = death.ending is Ending.SILENT and (death.exit or 0) in _CRASHES
-    if crashed and death.rank.ended and not death.rank.asked_exit:
+    """A rank whose script had ended left the others behind, whatever became of its process in its teardown: gloo's
+    threads may abort one that goes without destroying its group, and a launcher stops one that is slow to go."""
+    gone = death.ending is Ending.STOPPED or (death.ending is Ending.SILENT and is_crash(death))
+    if gone and death.rank.ended and not death.rank.asked_exit:
         return replace(death, ending=Ending.FINISHED)
     return death
 

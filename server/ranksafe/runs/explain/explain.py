@@ -14,7 +14,7 @@ from dataclasses import replace
 from ranksafe.localization import Language
 from ranksafe.runs.explain import words
 from ranksafe.runs.explain.context import in_context
-from ranksafe.runs.explain.deaths import Death, Ending, deaths_of
+from ranksafe.runs.explain.deaths import Death, Ending, deaths_of, is_crash
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
 from ranksafe.runs.explain.extent import said_alike, with_extent
 from ranksafe.runs.explain.failures import failure_of, launcher_failure, marked_evidence
@@ -159,7 +159,7 @@ def _report(death: Death, evidence: Evidence) -> RankReport:
     }
     outcome = names[death.ending]
     if death.ending is Ending.FINISHED and death.exit:
-        outcome = "failed"
+        outcome = "failed" if is_crash(death) else "stopped"
     if (
         evidence.status in ("cancelled", "timed-out", "hung")
         and death.ending is not Ending.FINISHED

@@ -7,7 +7,14 @@ from dataclasses import replace
 
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.explain import limits, words
-from ranksafe.runs.explain.deaths import Death, Ending, innermost, known_failure, signal_name
+from ranksafe.runs.explain.deaths import (
+    Death,
+    Ending,
+    innermost,
+    is_crash,
+    known_failure,
+    signal_name,
+)
 from ranksafe.runs.explain.evidence import Evidence, Raised
 from ranksafe.runs.explain.going_down import hidden_cause
 from ranksafe.runs.explain.locate import UserCode
@@ -260,7 +267,7 @@ def _left_early(death: Death, deaths: Sequence[Death], language: Language) -> Fa
         code=None,
         message=message.in_language(language),
         explanation=words.LEFT_EARLY
-        if not death.exit
+        if not (death.exit and is_crash(death))
         else words.both(
             words.LEFT_EARLY, words.CRASHED_LEAVING.filled(signal=signal_name(death.exit))
         ),
