@@ -64,8 +64,7 @@ def add_loose(
         number = NO_RANK
     number = _by_message(chosen.raised, ranks) if number is None else number
     number = _logged_rank(chosen) if number is None else number
-    if number is None and report.exits and follows(chosen.raised) and not chosen.raised.context:
-        # Whoever failed first did not lose itself.
+    if number is None and report.exits and _is_not_why(chosen.raised, ranks.get(report.first or 0)):
         number = NO_RANK
     if number is None:
         several = bool(said.ranks) or was_launched(launcher) or _is_childs(chosen.raised)
@@ -99,6 +98,22 @@ def _reported_rank(said: SaidBy, first: int) -> int | None:
             if named := _BLOCK.search(text):
                 return int(named["rank"])
     return None
+
+
+def _is_not_why(raised: Raised, first: RankEvidence | None) -> bool:
+    """Whether it is not why the rank failed that the launcher saw fail first: it tells of a lost rank, or of a thread
+    while that rank itself only waited for others."""
+    if _is_threads(raised):
+        return first is not None and first.raised is not None and follows(first.raised)
+    return follows(raised) and raised.context is None
+
+
+def _is_threads(raised: Raised) -> bool:
+    """Whether it ended a thread and not the process."""
+    if raised.where is not None:
+        return not _is_childs(raised)
+    outermost = raised.frames[0].filename if raised.frames else ""
+    return outermost.replace("\\", "/").endswith("/threading.py")
 
 
 def _logged_rank(located: Located) -> int | None:

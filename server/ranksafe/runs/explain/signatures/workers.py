@@ -14,7 +14,7 @@ SIGNATURES: tuple[Signature, ...] = (
     signature(
         "shared-memory",
         r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: Bus error"
-        r"|Unexpected bus error encountered in worker|unable to (?:open|resize) shared memory object"
+        r"|Unexpected bus error encountered in worker|unable to (?:open|resize|allocate|mmap) shared memory"
         r"|out of shared memory",
         en="A DataLoader worker[[ (process {pid})]] ran out of shared memory: /dev/shm is full. Enlarge it (docker run "
         "--shm-size=16g, an emptyDir of medium Memory in Kubernetes), or use fewer workers.",
