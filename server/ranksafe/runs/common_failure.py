@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
 from ranksafe.runs.explain.extent import gist
@@ -46,7 +47,7 @@ def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
         loose.update(
             (float(each.first), each.raised)
             for each in found
-            if counts(each) and not _in_thread(each)
+            if counts(each) and not _in_thread(each) and not _is_logged_twice(each, raised.values())
         )
     if RESTARTED.search(evidence.launcher):
         # The same rank may have printed it once for every attempt.
@@ -96,6 +97,11 @@ def _calls_a_program(raised: Raised) -> bool:
     names = [frame.filename.replace("\\", "/") for frame in raised.frames]
     own = UserCode((), anywhere=True)
     return any(map(own.contains, names)) and not any(map(_STARTS_SCRIPTS.search, names))
+
+
+def _is_logged_twice(each: Located, raised: Iterable[Raised]) -> bool:
+    """Whether a rank's logger printed what the rank then raised."""
+    return each.logged and any(gist(each.raised) == gist(other) for other in raised)
 
 
 def is_launchers(raised: Raised) -> bool:

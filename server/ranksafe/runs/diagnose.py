@@ -62,6 +62,7 @@ _CRASHES = frozenset({-4, -6, -7, -8, -11})
 _OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
 _UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
 _STOPPED = "stopped-by-launcher"
+_SAW = "failed (exitcode: "
 _TAIL_SHOWN = 12
 _PRINTED_AT = re.compile(r"(?:^|[\s\[(])(?P<file>[\w./-]*\w\.py):(?P<line>\d+)[\])]?(?=[\s:]|$)")
 """Where a logger says that its caller stands."""
@@ -106,7 +107,7 @@ def evidence_of(said: SaidBy) -> Evidence:
     ended = ended_badly(said)
     if not ended:
         # Attempts before the last one ended nothing.
-        reports = [RESTARTED.split(text)[-1] for text in reports]
+        reports = [] if _recovered(said) else [RESTARTED.split(text)[-1] for text in reports]
     report = read_launcher("\n".join(reports))
     ranks = {number: _rank(number, texts[number], said, report, ended) for number in said.ranks}
     if all(
@@ -146,13 +147,25 @@ def evidence_of(said: SaidBy) -> Evidence:
 
 def ended_badly(said: SaidBy) -> bool:
     """Whether a launcher or a scheduler says that a rank failed, or that the job is over."""
+    if _recovered(said):
+        return False
     texts = (_joined(lines) for lines in (*said.others, *said.ranks.values()))
     # What came before the ranks were started anew ended nothing.
     return any(_SAYS_SO.search(RESTARTED.split(text)[-1]) for text in texts)
 
 
 def _was_restarted(said: SaidBy) -> bool:
-    return any(RESTARTED.search(text) for lines in said.others for _, text in lines)
+    return _recovered(said) or any(
+        RESTARTED.search(text) for lines in said.others for _, text in lines
+    )
+
+
+def _recovered(said: SaidBy) -> bool:
+    """Whether the ranks went on after the last failure that torchrun saw, and it gave no report in the end: it had
+    started them anew, which it says at a level that is not shown."""
+    failed = [number for lines in said.others for number, text in lines if _SAW in text]
+    reported = any("ChildFailedError" in text for lines in said.others for _, text in lines)
+    return bool(failed) and not reported and went_on(max(failed), said)
 
 
 def _rank(

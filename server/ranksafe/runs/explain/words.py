@@ -48,6 +48,27 @@ OF_SIGNAL = {
         en="Compiled code ended the rank on purpose; its last lines on standard error say why.",
         zh_cn="编译代码主动终止了该 rank；原因见标准错误的最后几行。",
     ),
+    "SIGXCPU": Translated(
+        en="The process used up the processor time that it may have (ulimit -t, mostly on login nodes): run where "
+        "there is no such limit, or as a job.",
+        zh_cn="进程用尽了允许的处理器时间（ulimit -t，多见于登录节点）：请在没有此限制处运行，或作为作业提交。",
+    ),
+    "SIGXFSZ": Translated(
+        en="The process wrote a file beyond the size that it may have (ulimit -f).",
+        zh_cn="进程写入的文件超出了允许的大小（ulimit -f）。",
+    ),
+    "SIGHUP": Translated(
+        en="The terminal or the connection that the run was started from was closed: use tmux, nohup, or a job.",
+        zh_cn="启动运行的终端或连接已关闭：请使用 tmux、nohup 或作业。",
+    ),
+    "SIGFPE": Translated(
+        en="Compiled code divided a whole number by zero, or the like.",
+        zh_cn="编译代码出现整数除以零之类的错误。",
+    ),
+    "SIGILL": Translated(
+        en="Compiled code uses an instruction that this processor does not have: it was built for another one.",
+        zh_cn="编译代码使用了本处理器不支持的指令：它是为其他处理器构建的。",
+    ),
     "SIGBUS": Translated(
         en="Memory that a file stands behind could not be provided: /dev/shm is full (enlarge it with docker run "
         "--shm-size, or use fewer DataLoader workers), or a memory-mapped file got shorter while it was read, "

@@ -12,10 +12,12 @@ SIGNATURES: tuple[Signature, ...] = (
         "collective-shape-mismatch",
         r"Received data size doesn't match expected size|Cannot apply desired operation due to shape mismatches"
         r"|op\.preamble\.length <= op\.nbytes",
-        en="The ranks sent tensors of different sizes into one collective. Pad them first "
-        "(accelerator.pad_across_processes), or gather objects.",
-        zh="各 rank 向同一个集合通信传入了大小不同的张量。请先填充（accelerator.pad_across_processes），"
-        "或使用对象收集。",
+        en="The ranks met with tensors of different sizes. Either one collective was given sizes that differ: pad them "
+        "first (accelerator.pad_across_processes), or gather objects. Or the ranks are in different collectives, most "
+        "often because one had fewer batches, skipped a step, or called one more under a condition.",
+        zh="各 rank 以大小不同的张量相遇。要么同一个集合通信得到的大小不同：请先填充"
+        "（accelerator.pad_across_processes），或使用对象收集；要么各 rank 处于不同的集合通信，"
+        "多半是某个 rank 的批次较少、跳过了一步，或在某个条件下多调用了一次。",
     ),
     signature(
         "gather-list-on-other-rank",

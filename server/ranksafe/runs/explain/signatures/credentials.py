@@ -7,6 +7,18 @@ from ranksafe.runs.explain.signatures.signature import Signature, signature
 SIGNATURES: tuple[Signature, ...] = (
     signature(
         "missing-credentials",
+        # Amazon S3's and its likes' error codes, botocore's words, urllib's and requests' status lines.
+        r"\bExpiredToken\b|\bInvalidAccessKeyId\b|\bAccessDenied\b|NoCredentialsError|Unable to locate credentials"
+        r"|\AHTTPError: (?:HTTP Error )?40[13](?:: (?:Forbidden|Unauthorized)| Client Error)",
+        raised_only=True,
+        plain=True,
+        en="A server refuses the request: the login or token that is used is missing, has expired or has no right to "
+        "this. Renew it where the run is; what runs for days needs one that is renewed by itself.",
+        zh="服务器拒绝了请求：所用的登录信息或令牌缺失、过期或没有权限。请在运行所在处更新；"
+        "运行数日的任务需要会自动更新的令牌。",
+    ),
+    signature(
+        "missing-credentials",
         # wandb 0.12 to 0.22: "wandb: ERROR api_key not configured (no-tty)", "wandb.errors.UsageError: …"; the
         # server's answers: wandb/wandb#2966, wandb/wandb#7783.
         r"api_key not configured \(no-tty\)"

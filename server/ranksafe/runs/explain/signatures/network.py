@@ -20,6 +20,15 @@ SIGNATURES: tuple[Signature, ...] = (
         "（它自带 NCCL）。",
     ),
     signature(
+        "no-network-interface",
+        # gloo, transport/tcp/device.cc, torch 2.13.0.
+        r"Unable to find address for: (?P<name>\S+)",
+        en="gloo was told to use the network interface {name}, which this machine does not have: GLOO_SOCKET_IFNAME "
+        "must name one of `ip -br addr` that reaches the other machines, or be unset.",
+        zh="gloo 被指定使用网络接口 {name}，而本机没有该接口：GLOO_SOCKET_IFNAME 必须是 `ip -br addr` "
+        "中能到达其他机器的接口，或取消设置。",
+    ),
+    signature(
         "nccl-no-interface",
         # NVIDIA/nccl#1837: a wrong NCCL_SOCKET_IFNAME shows as an address without a family.
         r"Bootstrap ?: no socket interface found|ncclSocketInit: connecting to address\s+with family \d+ is neither",
