@@ -120,8 +120,8 @@ def _death(rank: RankEvidence, evidence: Evidence, report: LauncherReport) -> De
 def _exit_of(rank: RankEvidence, evidence: Evidence, report: LauncherReport) -> int | None:
     status = report.exits.get(rank.rank)
     listed = report.pids.get(rank.local_rank)
-    if status is None and (rank.pid is None or listed in (None, rank.pid)):
-        # Else it is the rank of that number on another node.
+    if status is None and rank.pid is not None and listed in (None, rank.pid):
+        # Else it is the rank of that number on another node, or of a log, which does not tell local ranks.
         status = report.exits.get(rank.local_rank)
     if status is None and len(evidence.ranks) == 1:
         status = report.only_exit if report.only_exit is not None else evidence.returncode

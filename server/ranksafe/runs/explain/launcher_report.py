@@ -30,7 +30,7 @@ _LIGHTNING = re.compile(
     r"\[rank: (?P<rank>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"
 )
 _PLAINLY = re.compile(
-    r"^\W*(?:\S+ )?\W*\b(?:rank|process|worker|local[_ ]rank)[ :=#]*(?P<rank>\d+)\b[^\n]{0,60}?"
+    r"^(?:\[[^\]\n]{1,40}\] ?|\S{1,40} )?(?:rank|process|worker|local[_ ]rank)[ :=#]*(?P<rank>\d+)\b[^\n]{0,60}?"
     r"\b(?:exited|terminated|died|failed|ended|finished)\b[^\n]{0,20}?(?:code|status|with)[ :=]+(?P<code>-?\d+)\s*\.?$",
     re.MULTILINE | re.IGNORECASE,
 )
