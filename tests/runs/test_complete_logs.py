@@ -13,11 +13,12 @@ nothing else.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ranksafe.runs.diagnose import diagnose_said
+from ranksafe.runs.diagnose import diagnose, diagnose_said
 from ranksafe.runs.log_text import LogReader
 from ranksafe.runs.model import Failure
 
@@ -75,3 +76,30 @@ def test_a_complete_log_is_explained(label: dict[str, Any]) -> None:
 @pytest.mark.parametrize("label", _LABELS[::7], ids=lambda label: label["log"])
 def test_how_a_log_arrives_changes_nothing(label: dict[str, Any]) -> None:
     assert _diagnosed(label["log"], 997) == _diagnosed(label["log"], 1 << 20)
+
+
+def _with_a_warning(log: str) -> str:
+    return (
+        "/home/user/job/util.py:7: UserWarning: `on_error` is deprecated, it will be removed\n"
+        + log
+    )
+
+
+def _in_colours(log: str) -> str:
+    return "\n".join(f"\x1b[32m{line}\x1b[0m" for line in log.split("\n"))
+
+
+def _from_windows(log: str) -> str:
+    return log.replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize("change", [_with_a_warning, _in_colours, _from_windows])
+def test_what_tells_nothing_changes_nothing(change: Callable[[str], str]) -> None:
+    for label in _LABELS:
+        log = (_LOGS / f"{label['log']}.log").read_bytes().decode("utf-8", "surrogateescape")
+        plain = log.replace("\r", "")
+        before, after = (
+            [(each.kind, each.rank, each.line) for each in diagnose(text)[:1]]
+            for text in (plain, change(plain))
+        )
+        assert before == after, label["log"]
