@@ -55,28 +55,45 @@ def add_loose(
         return
     found.sort(key=lambda each: (follows(each.raised), each.raised.where is not None, each.first))
     chosen = found[0]
-    number = _reported_rank(said, chosen.first)
-    number = spawned_rank(chosen.raised) if number is None else number
-    number = announced_rank(chosen.announced) if number is None else number
-    if number is None:
-        number = _named_rank(chosen.raised.message)
-    if is_launchers(chosen.raised) or (number is None and _starts_ranks(chosen.raised)):
-        number = NO_RANK
-    number = _by_message(chosen.raised, ranks) if number is None else number
-    number = _logged_rank(chosen) if number is None else number
-    if number is None and report.exits and _is_not_why(chosen.raised, ranks.get(report.first or 0)):
-        number = NO_RANK
-    if number is None:
-        several = bool(said.ranks) or was_launched(launcher) or _is_childs(chosen.raised)
-        number = report.first if report.first is not None else exited_rank(launcher)
-        number = (NO_RANK if several else 0) if number is None else number
-    rank = ranks.setdefault(number, RankEvidence(number))
-    if rank.raised is not None and follows(chosen.raised):
-        return
     if chosen.raised.type == _EXITED:
         # The launcher's report has it.
         return
+    number = _rank_of(chosen, ranks, said, report, launcher)
+    rank = ranks.setdefault(number, RankEvidence(number))
+    if rank.raised is not None and follows(chosen.raised):
+        return
     rank.raised, rank.raised_at = chosen.raised, LOOSE
+
+
+def _rank_of(
+    chosen: Located,
+    ranks: Mapping[int, RankEvidence],
+    said: SaidBy,
+    report: LauncherReport,
+    launcher: str,
+) -> int:
+    """Whose traceback it is: what it says itself, then what stands around it, then what the launcher saw."""
+    raised = chosen.raised
+    itself = _first(
+        _reported_rank(said, chosen.first),
+        spawned_rank(raised),
+        announced_rank(chosen.announced),
+        _named_rank(raised.message),
+    )
+    if is_launchers(raised) or (itself is None and _starts_ranks(raised)):
+        return NO_RANK
+    told = _first(itself, _by_message(raised, ranks), _logged_rank(chosen))
+    if told is not None:
+        return told
+    if report.exits and _is_not_why(raised, ranks.get(report.first or 0)):
+        return NO_RANK
+    several = bool(said.ranks) or was_launched(launcher) or _is_childs(raised)
+    seen = _first(report.first, exited_rank(launcher))
+    return (NO_RANK if several else 0) if seen is None else seen
+
+
+def _first(*numbers: int | None) -> int | None:
+    return next((number for number in numbers if number is not None), None)
 
 
 def _add_interleaved(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
