@@ -90,7 +90,11 @@ def _compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> F
         return replace(failure, rank=named[0] if len(named) == 1 else None)
     said, ranks = _everything(evidence), _ranks(evidence)
     aborted = {rank for rank, status in report.exits.items() if status == -signal.SIGABRT}
-    together = compare_timeouts(said, ranks, aborted) or _at_different_lines(failure, evidence)
+    together = (
+        compare_timeouts(said, ranks, aborted)
+        or _at_different_lines(failure, evidence)
+        or _with_the_silent(failure, evidence, report)
+    )
     if together is None:
         return failure
     missing = None if failure.frames else missing_rank(said, ranks, aborted)
@@ -111,6 +115,18 @@ def _at_different_lines(failure: Failure, evidence: Evidence) -> Translated | No
         return None
     listed = ", ".join(f"rank {number}: {place}" for number, place in places.items())
     return both(failure.explanation, _ELSEWHERE.filled(places=listed))
+
+
+def _with_the_silent(
+    failure: Failure, evidence: Evidence, report: LauncherReport
+) -> Translated | None:
+    """The only rank that was still running when the launcher stopped it: the one that did not come."""
+    spoke = {number for number, rank in evidence.ranks.items() if rank.raised is not None}
+    stopped = [rank for rank, status in report.exits.items() if status == -signal.SIGTERM]
+    silent = [rank for rank in stopped if rank not in spoke]
+    if len(silent) != 1 or failure.rank is None or failure.rank == silent[0]:
+        return None
+    return both(failure.explanation, _STILL_RAN.filled(rank=silent[0]))
 
 
 def _ranks(evidence: Evidence) -> list[int]:
@@ -213,6 +229,12 @@ _NCCL_WARNED = Translated(
 _ELSEWHERE = Translated(
     en="The ranks waited at different lines ({places}): they were in different collectives.",
     zh_cn="各 rank 在不同的行等待（{places}）：它们处于不同的集合通信。",
+)
+_STILL_RAN = Translated(
+    en="Rank {rank} had not failed when the launcher stopped it: it was at work on something else, or waited in "
+    "another call. Look at what it does at this point; ranksafe run shows the line of each rank.",
+    zh_cn="启动器停止 rank {rank} 时它并未失败：它在做别的工作，或在另一个调用中等待。请查看它此时在做什么；"
+    "ranksafe run 会显示每个 rank 所在的行。",
 )
 _PRINTED_OFTEN = Translated(
     en="The same check was printed {count} times; it is one failure.",
