@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from ranksafe.runs.follow_log import FollowedLog
+from ranksafe.runs.diagnosis.follow_log import FollowedLog
 
 _FAILURE = b"""\
 [rank5]: Traceback (most recent call last):

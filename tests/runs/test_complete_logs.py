@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ranksafe.runs.diagnose import diagnose, diagnose_said
+from ranksafe.runs.diagnosis.diagnose import diagnose, diagnose_said
 from ranksafe.runs.log_text import LogReader
 from ranksafe.runs.model import Failure
 

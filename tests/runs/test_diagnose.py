@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ranksafe.runs.diagnose import diagnose
+from ranksafe.runs.diagnosis.diagnose import diagnose
 
 LOGS = Path(__file__).parent / "logs"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ranksafe.runs.diagnose import diagnose
+from ranksafe.runs.diagnosis.diagnose import diagnose
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.words import UNKNOWN
 

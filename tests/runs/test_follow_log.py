@@ -11,7 +11,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from ranksafe.runs.follow_log import FollowedLog
+from ranksafe.runs.diagnosis.follow_log import FollowedLog
 
 _UNCAUGHT = """\
 [rank1]: Traceback (most recent call last):
@@ -174,7 +174,7 @@ def test_sixty_megabytes_take_no_more_memory_than_one() -> None:
     program = textwrap.dedent(
         """
         import resource, sys
-        from ranksafe.runs.follow_log import FollowedLog
+        from ranksafe.runs.diagnosis.follow_log import FollowedLog
 
         def pieces(megabytes):
             step = size = 0

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ranksafe.runs.diagnose import diagnose_said
+from ranksafe.runs.diagnosis.diagnose import diagnose_said
 from ranksafe.runs.log_text import LogReader
 
 _LOGS = Path(__file__).parent / "logs" / "complete"

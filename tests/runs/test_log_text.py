@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from ranksafe.runs.diagnose import diagnose, diagnose_said
+from ranksafe.runs.diagnosis.diagnose import diagnose, diagnose_said
 from ranksafe.runs.log_text import LogReader
 from ranksafe.runs.log_text.decode import Decoder
 from ranksafe.runs.log_text.excerpt import Excerpt, is_telling, telling_places

@@ -15,7 +15,7 @@ from ranksafe.cli.output_options import add_output_arguments
 from ranksafe.cli.render_failure import render_failure
 from ranksafe.cli.terminal import Style, fail, harmless, style_for
 from ranksafe.localization import Language, Translated
-from ranksafe.runs.follow_log import FollowedLog, same_failure
+from ranksafe.runs.diagnosis.follow_log import FollowedLog, same_failure
 from ranksafe.runs.model import Failure
 from ranksafe.runs.serialize import failure_json
 

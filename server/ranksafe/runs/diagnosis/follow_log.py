@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from ranksafe.localization import Language
-from ranksafe.runs.diagnose import diagnose_said, ended_badly
+from ranksafe.runs.diagnosis.diagnose import diagnose_said, ended_badly
 from ranksafe.runs.log_text import LogReader
 from ranksafe.runs.model import Failure
 

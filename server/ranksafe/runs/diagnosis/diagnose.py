@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ranksafe.localization import Language
-from ranksafe.runs.common_failure import (
+from ranksafe.runs.diagnosis.common_failure import (
     RESTARTED,
     follows,
     is_open_ended,
     ranks_alike,
 )
+from ranksafe.runs.diagnosis.logged_before import with_logged_before
+from ranksafe.runs.diagnosis.loose_tracebacks import NAMED_RANK, NO_RANK, add_loose
+from ranksafe.runs.diagnosis.lost_threads import add_threads, of_threads
+from ranksafe.runs.diagnosis.survived import counts_on, final, last_traceback, went_on
 from ranksafe.runs.explain import words
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence, fatal_frames
 from ranksafe.runs.explain.explain import explain
@@ -32,11 +36,7 @@ from ranksafe.runs.explain.traceback_text import (
     outside,
 )
 from ranksafe.runs.log_text.reader import Line, LogReader, SaidBy
-from ranksafe.runs.logged_before import with_logged_before
-from ranksafe.runs.loose_tracebacks import NAMED_RANK, NO_RANK, add_loose
-from ranksafe.runs.lost_threads import add_threads, of_threads
 from ranksafe.runs.model import Failure
-from ranksafe.runs.survived import counts_on, final, last_traceback, went_on
 
 _LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
 _BAD_EXIT = re.compile(

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from ranksafe.localization import Translated
-from ranksafe.runs.common_failure import follows
+from ranksafe.runs.diagnosis.common_failure import follows
+from ranksafe.runs.diagnosis.loose_tracebacks import NAMED_RANK
 from ranksafe.runs.explain import words
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
 from ranksafe.runs.explain.locate import UserCode, innermost_user_frame
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.log_text.reader import SaidBy
-from ranksafe.runs.loose_tracebacks import NAMED_RANK
 from ranksafe.runs.model import Failure
 
 _PLAIN = frozenset({"exception", "user-error"})

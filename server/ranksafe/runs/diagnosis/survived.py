@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ranksafe.runs.common_failure import counts, follows, is_launchers
+from ranksafe.runs.diagnosis.common_failure import counts, follows, is_launchers
 from ranksafe.runs.explain.traceback_text import Located
 from ranksafe.runs.log_text.progress import is_completion, is_progress
 from ranksafe.runs.log_text.reader import Line, SaidBy

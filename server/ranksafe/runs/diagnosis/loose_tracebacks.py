@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ranksafe.runs.common_failure import follows, is_launchers, was_launched
+from ranksafe.runs.diagnosis.common_failure import follows, is_launchers, was_launched
+from ranksafe.runs.diagnosis.survived import final, not_gone_on
 from ranksafe.runs.explain.evidence import LOOSE, Raised, RankEvidence
 from ranksafe.runs.explain.interleaved import interleaved_traceback
 from ranksafe.runs.explain.launcher_report import LauncherReport
@@ -13,7 +14,6 @@ from ranksafe.runs.explain.slurm_tasks import exited_rank
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks, outside
 from ranksafe.runs.explain.unfold import announced_rank, spawned_rank
 from ranksafe.runs.log_text.reader import SaidBy
-from ranksafe.runs.survived import final, not_gone_on
 
 NO_RANK = -1_000_000
 """Of a message that names no rank."""
