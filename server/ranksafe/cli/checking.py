@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ranksafe.checker.analysis import RELEVANT, Analyzer, DocumentAnalysis
 from ranksafe.checker.comments import MARKER
@@ -269,29 +270,40 @@ def _check_in_pool(jobs: Sequence[Job], workers: int, checker: Checker) -> Itera
     from concurrent.futures import ProcessPoolExecutor
 
     # Forked workers have everything imported already; macOS and Windows cannot fork safely.
-    method = "fork" if sys.platform == "linux" else "spawn"
+    processes = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    given_up = processes.RawValue("b", False)
     with ProcessPoolExecutor(
         workers,
-        mp_context=multiprocessing.get_context(method),
+        mp_context=processes,
         initializer=_start_worker,
-        initargs=(checker.with_edits, checker.keeps),
+        initargs=(checker.with_edits, checker.keeps, given_up),
     ) as pool:
         chunk = max(1, len(jobs) // (workers * 8))
-        for result, batches in pool.map(_check_in_worker, jobs, chunksize=chunk):
-            checker.take_over(batches)
-            yield result
+        try:
+            for result, batches in pool.map(_check_in_worker, jobs, chunksize=chunk):
+                checker.take_over(batches)
+                yield result
+        except BaseException:
+            # Workers that are killed while they are sent files leave the pool waiting for ever (CPython before 3.11.5,
+            # python/cpython#94777), so they are told to stop.
+            given_up.value = True
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     checker.keep()
 
 
 _OBJECTS_LEFT = 1_000_000
 """So many objects, of about 100 bytes, may be left over before they are collected."""
 _worker_checker: Checker | None = None
+_given_up: Any = None
+"""Set in all processes once nobody waits for results any more."""
 
 
-def _start_worker(with_edits: bool, keeps: bool) -> None:
-    global _worker_checker
+def _start_worker(with_edits: bool, keeps: bool, given_up: Any) -> None:
+    global _worker_checker, _given_up
     # Ctrl+C reaches all processes of the terminal: the first one ends the others and says what is to be said.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _given_up = given_up
     gc.freeze()
     gc.disable()
     _worker_checker = Checker(Registry.load(), with_edits=with_edits, keeps=keeps)
@@ -299,6 +311,8 @@ def _start_worker(with_edits: bool, keeps: bool) -> None:
 
 def _check_in_worker(job: Job) -> tuple[FileResult, dict[Path, Batch]]:
     assert _worker_checker is not None
+    if _given_up.value:
+        return FileResult(job.path), {}
     result = _worker_checker.check(job)
     _collect_when_much_is_left()
     return result, _worker_checker.found_out() if _worker_checker.keeps else {}
