@@ -80,17 +80,20 @@ class Actions:
 
     def _after_a_run(self, document: Document, first: int, last: int) -> Iterator[types.CodeAction]:
         """On a failure whose line is only near the cause: a run that finds the line."""
-        for failure in document.run_findings:
-            here = failure.range.start.line <= last and first <= failure.range.end.line
-            if here and self._server.trusted and failure.can_run_again:
-                from ranksafe.runs.blocking_launches import comes_late
+        here = [
+            failure
+            for failure in document.run_findings
+            if failure.range.start.line <= last and first <= failure.range.end.line
+        ]
+        if not here or not self._server.trusted:
+            return
+        from ranksafe.runs.blocking_launches import comes_late
 
-                if comes_late(failure.kind):
-                    title = RUN_BLOCKING.in_language(self._server.language)
-                    script = failure.script.as_uri()
-                    options = {"blockingLaunches": True}
-                    yield self._command(title, commands.RUN, [script, options], [])
-                    return
+        late = (each for each in here if each.can_run_again and comes_late(each.kind))
+        if failure := next(late, None):
+            title = RUN_BLOCKING.in_language(self._server.language)
+            arguments = [failure.script.as_uri(), {"blockingLaunches": True}]
+            yield self._command(title, commands.RUN, arguments, [])
 
     def _at_entry(
         self, document: Document, uri: str, first: int, last: int

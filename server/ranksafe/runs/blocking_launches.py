@@ -6,14 +6,11 @@ CUDA_LAUNCH_BLOCKING=1 each launch waits, and the line is the right one; the run
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
 from ranksafe.runs.model import RunRequest
 
-BLOCKING: Final[Mapping[str, str]] = {"CUDA_LAUNCH_BLOCKING": "1"}
-"""The environment of such a run."""
 _COME_LATE: Final = frozenset(
     {"cuda-assert", "cuda-illegal-access", "cuda-library-error", "cuda-call-refused"}
 )
@@ -26,4 +23,4 @@ def comes_late(kind: str) -> bool:
 
 def with_blocking_launches(request: RunRequest) -> RunRequest:
     """The same run with launches that wait."""
-    return replace(request, environment={**request.environment, **BLOCKING})
+    return replace(request, environment={**request.environment, "CUDA_LAUNCH_BLOCKING": "1"})

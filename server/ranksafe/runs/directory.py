@@ -12,6 +12,7 @@ from pathlib import Path
 from ranksafe.localization import Translated
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.plain_files import open_plain
+from ranksafe.runs.process_status import status_fields
 
 KEPT_RUNS = 30
 """Older runs are deleted when a new one starts."""
@@ -87,9 +88,9 @@ def _in_use(directory: Path) -> bool:
 
 def _started(process: int) -> str:
     """When a process began, as its system counts it; empty where that is not told."""
+    fields = status_fields(process)
     try:
-        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-        ticks = text.rpartition(")")[2].split()[19]
+        ticks = (fields or [])[19]
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except (OSError, IndexError):
         return ""

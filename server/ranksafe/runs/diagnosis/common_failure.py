@@ -14,7 +14,8 @@ from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank
 from ranksafe.runs.log_text.reader import SaidBy
 
-_LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
+LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
+"""What launchers raise."""
 _BUILDS = re.compile(r"\ACommand '\['ninja'")
 """A CalledProcessError of a rank's own: the build of an extension ended badly."""
 _STARTS_SCRIPTS = re.compile(
@@ -23,7 +24,8 @@ _STARTS_SCRIPTS = re.compile(
 _LAUNCHER_FILE = re.compile(
     r"torch/distributed/(?:run|launch)\.py$|accelerate/commands/launch\.py$"
 )
-_CRASHES = frozenset({-4, -6, -7, -8, -11})
+CRASHES = frozenset({-4, -6, -7, -8, -11})
+"""Statuses of processes that compiled code ended."""
 RESTARTED = re.compile(r"will restart worker group", re.IGNORECASE)
 """torch.distributed.elastic's agent, before another attempt."""
 _WRITTEN_TOGETHER = re.compile(r"(?P<one>[A-Za-z_]+?(?:Error|Exception))(?P=one)+:")
@@ -84,7 +86,7 @@ def counts(each: Located) -> bool:
     if each.ignored:
         return False
     return (
-        each.raised.type not in _LAUNCHER_WORDS
+        each.raised.type not in LAUNCHER_WORDS
         or _BUILDS.search(each.raised.message) is not None
         or _calls_a_program(each.raised)
     )
@@ -127,4 +129,4 @@ def _ended_alike(report: LauncherReport) -> int:
     if len(report.exits) < 2 or len(statuses) != 1 or stopped:
         return 0
     status = statuses.pop()
-    return len(report.exits) if status > 0 or status in _CRASHES else 0
+    return len(report.exits) if status > 0 or status in CRASHES else 0

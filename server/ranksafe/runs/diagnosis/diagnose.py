@@ -8,13 +8,15 @@ from dataclasses import replace
 
 from ranksafe.localization import Language
 from ranksafe.runs.diagnosis.common_failure import (
+    CRASHES,
+    LAUNCHER_WORDS,
     RESTARTED,
     follows,
     is_open_ended,
     ranks_alike,
 )
 from ranksafe.runs.diagnosis.logged_before import with_logged_before
-from ranksafe.runs.diagnosis.loose_tracebacks import NAMED_RANK, NO_RANK, add_loose
+from ranksafe.runs.diagnosis.loose_tracebacks import NO_RANK, add_loose, rank_in_record
 from ranksafe.runs.diagnosis.lost_threads import add_threads, of_threads
 from ranksafe.runs.diagnosis.survived import counts_on, final, last_traceback, went_on
 from ranksafe.runs.explain import words
@@ -38,7 +40,6 @@ from ranksafe.runs.explain.traceback_text import (
 from ranksafe.runs.log_text.reader import Line, LogReader, SaidBy
 from ranksafe.runs.model import Failure
 
-_LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
 _BAD_EXIT = re.compile(
     r"^srun: error: .*: Exited with exit code [1-9]|exits with return code = -?[1-9]"
     r"|Error executing job with overrides: |^Exited with exit code [1-9]\d*\.$"
@@ -58,7 +59,6 @@ _REPORT = re.compile(
 )
 _STOPPED_AT_ONCE = frozenset({-4, -7, -8, -9, -11})
 """Signals after which no traceback can be the reason."""
-_CRASHES = frozenset({-4, -6, -7, -8, -11})
 _OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
 _UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
 _STOPPED = "stopped-by-launcher"
@@ -104,12 +104,19 @@ def evidence_of(said: SaidBy) -> Evidence:
     texts = {number: _joined(lines) for number, lines in said.ranks.items()}
     launcher = "\n".join(_joined(lines) for lines in said.others)
     reports = [launcher, *(text for text in texts.values() if "exitcode" in text)]
-    ended = ended_badly(said)
+    recovered = _recovered(said)
+    ended = not recovered and _says_so(said)
     if not ended:
         # Attempts before the last one ended nothing.
-        reports = [] if _recovered(said) else [RESTARTED.split(text)[-1] for text in reports]
+        reports = [] if recovered else [RESTARTED.split(text)[-1] for text in reports]
     report = read_launcher("\n".join(reports))
-    ranks = {number: _rank(number, texts[number], said, report, ended) for number in said.ranks}
+    # What nothing caught ended its rank for good, unless the ranks were started anew.
+    restarted = recovered or RESTARTED.search(launcher) is not None
+    fatal = set() if restarted else said.uncaught
+    ranks = {
+        number: _rank(number, texts[number], said, report, ended, uncaught=number in fatal)
+        for number in said.ranks
+    }
     if all(
         rank.raised is None or _only_follows(rank) or not rank.raised.frames
         for rank in ranks.values()
@@ -132,13 +139,13 @@ def evidence_of(said: SaidBy) -> Evidence:
     if not ended and not any(rank.raised for rank in ranks.values()):
         _add_cut_off(ranks, said)
     last = said.tail[-1][1].strip() if said.tail and not ranks and not ended else ""
-    if is_exception(last) and not any(word in last for word in _LAUNCHER_WORDS):
+    if is_exception(last) and not any(word in last for word in LAUNCHER_WORDS):
         ranks[NO_RANK] = RankEvidence(NO_RANK, raised=Raised("", last, ()))
     if not ended and _ENDED_WELL.search(_joined(said.tail[-_LAST_LINES:])):
         ranks = {}
     failed = bool(report.exits) or any(rank.raised for rank in ranks.values())
     everything = "\n".join([launcher, *texts.values()])
-    failed = failed or any(word in everything for word in _LAUNCHER_WORDS)
+    failed = failed or any(word in everything for word in LAUNCHER_WORDS)
     failed = failed or _BAD_EXIT.search(everything) is not None
     if not failed:
         return Evidence({}, launcher="", returncode=None)
@@ -147,17 +154,13 @@ def evidence_of(said: SaidBy) -> Evidence:
 
 def ended_badly(said: SaidBy) -> bool:
     """Whether a launcher or a scheduler says that a rank failed, or that the job is over."""
-    if _recovered(said):
-        return False
+    return not _recovered(said) and _says_so(said)
+
+
+def _says_so(said: SaidBy) -> bool:
     texts = (_joined(lines) for lines in (*said.others, *said.ranks.values()))
     # What came before the ranks were started anew ended nothing.
     return any(_SAYS_SO.search(RESTARTED.split(text)[-1]) for text in texts)
-
-
-def _was_restarted(said: SaidBy) -> bool:
-    return _recovered(said) or any(
-        RESTARTED.search(text) for lines in said.others for _, text in lines
-    )
 
 
 def _recovered(said: SaidBy) -> bool:
@@ -169,7 +172,7 @@ def _recovered(said: SaidBy) -> bool:
 
 
 def _rank(
-    number: int, text: str, said: SaidBy, report: LauncherReport, ended: bool
+    number: int, text: str, said: SaidBy, report: LauncherReport, ended: bool, *, uncaught: bool
 ) -> RankEvidence:
     lines = said.ranks[number]
     rank = RankEvidence(number, errors=text)
@@ -178,7 +181,7 @@ def _rank(
     printed = printed_failure(free, _survived(free, said, ended))
     if printed is not None and printed.signature.kind == _STOPPED and report.exits.get(number):
         printed = None  # The launcher's word on another rank: it calls this one failed.
-    if not ended and (number not in said.uncaught or _was_restarted(said)):
+    if not ended and not uncaught:
         found = final(found, said, ended)
     chosen = last_traceback(found)
     if report.exits.get(number) in _STOPPED_AT_ONCE:
@@ -228,7 +231,7 @@ def _add_cut_off(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
 
 def _add_stack(ranks: dict[int, RankEvidence], launcher: str, report: LauncherReport) -> None:
     """The stack that faulthandler printed of the only rank that crashed; it names no rank itself."""
-    crashed = [number for number, code in report.exits.items() if code in _CRASHES]
+    crashed = [number for number, code in report.exits.items() if code in CRASHES]
     if len(crashed) == 1 and "Fatal Python error: " in launcher:
         ranks[crashed[0]].fatal = fatal_frames(launcher)
 
@@ -270,8 +273,7 @@ def _finished(failure: Failure, said: SaidBy) -> Failure:
 
 def _of_rank(rank: int | None, lines: list[str]) -> list[str]:
     """The lines without those that name another rank than this one."""
-    named = [(line, NAMED_RANK.search(line)) for line in lines]
-    return [line for line, found in named if not found or rank in (None, int(found["rank"]))]
+    return [line for line in lines if rank is None or rank_in_record(line) in (None, rank)]
 
 
 def _with_task(failure: Failure, launcher: str) -> Failure:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ranksafe.localization import Translated
 from ranksafe.runs.diagnosis.common_failure import follows
-from ranksafe.runs.diagnosis.loose_tracebacks import NAMED_RANK
+from ranksafe.runs.diagnosis.loose_tracebacks import rank_in_record
 from ranksafe.runs.explain import words
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
 from ranksafe.runs.explain.locate import UserCode, innermost_user_frame
@@ -50,17 +50,12 @@ def _logged_before(rank: RankEvidence, said: SaidBy) -> Located | None:
         if each.logged
         and each.last < rank.raised_at
         and not follows(each.raised)
-        and (lines is own or _names(each.announced, rank.rank))
+        and (lines is own or rank_in_record(each.announced) == rank.rank)
     ]
     last = max(found, key=lambda each: each.first, default=None)
     if last is None or last.raised.text == rank.raised.text:
         return None
     return last if sum(each.raised.text == last.raised.text for each in found) <= _HABIT else None
-
-
-def _names(record: str, rank: int) -> bool:
-    named = NAMED_RANK.search(record)
-    return named is not None and int(named["rank"]) == rank
 
 
 _LOGGED_BEFORE = Translated(

@@ -13,19 +13,17 @@ from ranksafe.runs.explain.launcher_report import LauncherReport
 from ranksafe.runs.explain.slurm_tasks import exited_rank
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks, outside
 from ranksafe.runs.explain.unfold import announced_rank, spawned_rank
+from ranksafe.runs.log_text.prefixes import RANK_IN_TEXT
 from ranksafe.runs.log_text.reader import SaidBy
 
 NO_RANK = -1_000_000
 """Of a message that names no rank."""
-_NAMES_ITSELF = re.compile(r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\]")
-"""What torch's own messages begin with, in a traceback that nothing marks."""
 _NAMED_BY_CANN = re.compile(r"\(PID:\d+, Device:-?\d+, RankID:(?P<rank>\d+)\)")
 """How torch_npu marks its errors; a process that has no rank is -1."""
 _QUOTES = re.compile(r"^\s*traceback\s*: Traceback \(most recent call last\)")
 _BLOCK = re.compile(r"^\s*rank\s*: (?P<rank>\d+) \(local_rank: \d+\)")
 _BLOCK_LINES = 6
-NAMED_RANK = re.compile(r"\brank[ _]?[=:#]? ?(?P<rank>\d+)\b", re.IGNORECASE)
-"""How loggers name the rank in a record."""
+_IN_RECORD = re.compile(r"\brank[ _]?[=:#]? ?(?P<rank>\d+)\b", re.IGNORECASE)
 _EXITED = "ProcessExitedException"
 _TELLING_WORDS = 20
 """Characters of a message that are enough to know it again."""
@@ -82,7 +80,8 @@ def _rank_of(
     )
     if is_launchers(raised) or (itself is None and _starts_ranks(raised)):
         return NO_RANK
-    told = _first(itself, _by_message(raised, ranks), _logged_rank(chosen))
+    logged = rank_in_record(chosen.announced) if chosen.logged else None
+    told = _first(itself, _by_message(raised, ranks), logged)
     if told is not None:
         return told
     if report.exits and _is_not_why(raised, ranks.get(report.first or 0)):
@@ -133,9 +132,9 @@ def _is_threads(raised: Raised) -> bool:
     return outermost.replace("\\", "/").endswith("/threading.py")
 
 
-def _logged_rank(located: Located) -> int | None:
-    """The rank that the record over a logged traceback names."""
-    named = NAMED_RANK.search(located.announced) if located.logged else None
+def rank_in_record(record: str) -> int | None:
+    """The rank that a logger's record names."""
+    named = _IN_RECORD.search(record)
     return int(named["rank"]) if named else None
 
 
@@ -146,7 +145,7 @@ def _is_childs(raised: Raised) -> bool:
 
 def _named_rank(message: str) -> int | None:
     """The rank that the message itself says it is of."""
-    named = _NAMES_ITSELF.match(message) or _NAMED_BY_CANN.search(message)
+    named = RANK_IN_TEXT.match(message) or _NAMED_BY_CANN.search(message)
     return int(named["rank"]) if named else None
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from dataclasses import dataclass
-from pathlib import Path
+
+from ranksafe.runs.process_status import status_fields
 
 _LONGEST_GAP_SECONDS = 2.0
 _SHARE_OF_WAITING = 0.02
@@ -83,8 +84,8 @@ class Unheard:
 
 def _activity(pid: int) -> tuple[str, int, int] | None:
     """A process's state, when it began and its processor time, both in ticks; None where the system does not tell."""
+    fields = status_fields(pid) or []
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         return fields[0], int(fields[19]), int(fields[11]) + int(fields[12])
-    except (OSError, IndexError, ValueError):
+    except (IndexError, ValueError):
         return None

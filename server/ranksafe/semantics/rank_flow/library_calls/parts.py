@@ -105,9 +105,7 @@ def chosen_by_rank(parts: Many, item: Value, index: Known, world_size: int, rank
     exact = [length for length in lengths if not isinstance(length, Sameness)]
     if len(exact) < world_size or len(set(exact)) == 1:
         return item
-    if isinstance(item, Many):
-        return replace(item, origin=index.origin, length=Sameness.RANK)
-    if isinstance(item, Thing) and item.kind == "loader":
+    if isinstance(item, Many) or (isinstance(item, Thing) and item.kind == "loader"):
         return replace(item, origin=index.origin, length=Sameness.RANK)
     if not isinstance(item, Unknown):
         return item
