@@ -32,6 +32,9 @@ _PYTHONS_OWN = frozenset(
 )
 """What Python itself raises in a line; anything else may come from compiled code that the line calls."""
 
+_OF_A_REFUSAL = frozenset({"ValueError", "TypeError", "NotImplementedError"})
+"""What a library raises of its own will where it is given what it does not take."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Meaning:
@@ -94,7 +97,8 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
         return said.filled(type=origin.type)
     inner = quoted.frames if quoted is not None and quoted.frames else origin.frames
     package = _package(inner[-1].filename)
-    return _IN_PACKAGE.filled(package=package) if package else None
+    refused = origin.type in _OF_A_REFUSAL and inner[-1].source.startswith("raise ")
+    return (_REFUSED if refused else _IN_PACKAGE).filled(package=package) if package else None
 
 
 def _package(filename: str) -> str | None:
@@ -208,6 +212,57 @@ _MEANINGS = (
         "此处需要路径，而得到的是 {given}：某个设置或环境变量没有设定。",
     ),
     _means(
+        r"TypeError: (?P<name>[\w.]+)\(\) received an invalid combination of arguments - got \((?P<given>[^)]*)\)",
+        "{name} does not take arguments of these types: ({given}).",
+        "{name} 不接受这些类型的参数：（{given}）。",
+    ),
+    _means(
+        r"TypeError: expected (?P<needs>Tensor) as element (?P<at>\d+) in argument \d+, but got (?P<given>\w+)",
+        "Element {at} of the list is a {given} where a {needs} is needed.",
+        "列表的第 {at} 个元素是 {given}，而此处需要 {needs}。",
+    ),
+    _means(
+        r"TypeError: sequence item (?P<at>\d+): expected str instance, (?P<given>\w+) found",
+        "Texts are joined, and item {at} is a {given}: convert it with str() first.",
+        "拼接文本时第 {at} 项是 {given}：请先用 str() 转换。",
+    ),
+    _means(
+        r"TypeError: can't multiply sequence by non-int of type '(?P<given>\w+)'",
+        "A list or a text is multiplied by a {given}: a number or a tensor was expected in its place.",
+        "用 {given} 乘以列表或文本：此处预期的是数值或张量。",
+    ),
+    _means(
+        r"StopIteration\b",
+        "next() was called on an iterator that has nothing left.",
+        "对已经耗尽的迭代器调用了 next()。",
+    ),
+    _means(
+        r"ValueError: I/O operation on closed file",
+        "A file is used after it was closed.",
+        "文件关闭后又被使用。",
+    ),
+    _means(
+        r"ValueError: Sample larger than population",
+        "More samples are to be drawn without replacement than there are.",
+        "不放回抽样的数量多于样本总数。",
+    ),
+    _means(
+        r"ConnectionRefusedError: |ConnectionError: Error 111 connecting to (?P<address>\S+)\. ",
+        "Nothing listens at the address: the server is not started, has ended, or the host or port is another one.",
+        "该地址没有服务在监听：服务未启动、已结束，或主机、端口不对。",
+    ),
+    _means(
+        r"TimeoutError: \[Errno 110\] ",
+        "The other side did not answer: a wrong host or port, a firewall, or no network.",
+        "对方没有应答：主机或端口不对、防火墙，或没有网络。",
+    ),
+    _means(
+        r"ClientError: An error occurred \((?P<code>\w+)\) when calling the (?P<call>\w+) operation: (?P<why>.+)",
+        "The cloud storage refused {call} ({code}: {why}): see the name of the bucket and key, and the rights of the "
+        "account.",
+        "云存储拒绝了 {call}（{code}：{why}）：请检查 bucket 和 key 的名称以及账户权限。",
+    ),
+    _means(
         r"ZeroDivisionError: ",
         "Something is divided by zero: often a count that is zero, of batches, steps or samples.",
         "除数为零：通常是批次、步数或样本的计数为零。",
@@ -252,7 +307,7 @@ _MEANINGS = (
         "索引 {index} 越界：第 {axis} 维的大小为 {size}。",
     ),
     _means(
-        r"(?:JSONDecodeError|JSONLinesReadError|ReadError): (?P<what>.+)",
+        r"(?:JSONDecodeError|JSONLinesReadError): (?P<what>.+)",
         "A text is not valid JSON ({what}): cut off, empty, or something else than JSON.",
         "文本不是有效的 JSON（{what}）：被截断、为空，或根本不是 JSON。",
     ),
@@ -281,6 +336,10 @@ _IN_LINE = Translated(
 _IN_PACKAGE = Translated(
     en="It was raised inside {package}, called from this line of yours.",
     zh_cn="它是在你的这一行所调用的 {package} 内部抛出的。",
+)
+_REFUSED = Translated(
+    en="{package}, called from this line of yours, refuses what it is given; its message says what.",
+    zh_cn="你的这一行所调用的 {package} 拒绝了传入的内容；原因见消息。",
 )
 _ONLY_PACKAGE = Translated(
     en="{package} raised this {type}; no line of your own code is in the call chain.",

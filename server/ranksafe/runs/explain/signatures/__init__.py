@@ -19,6 +19,7 @@ from ranksafe.runs.explain.signatures import (
     inference,
     installation,
     launch,
+    loading_data,
     machine,
     model,
     network,
@@ -26,9 +27,13 @@ from ranksafe.runs.explain.signatures import (
     ray_actors,
     remote,
     schedulers,
+    tensor_use,
     tensors,
+    trainers,
+    training_step,
     user_errors,
     workers,
+    wrappers,
 )
 from ranksafe.runs.explain.signatures.signature import Signature
 from ranksafe.runs.model import Frame
@@ -51,10 +56,15 @@ SIGNATURES: tuple[Signature, ...] = (
     *remote.SIGNATURES,
     *machine.SIGNATURES,
     *ray_actors.SIGNATURES,
+    *loading_data.SIGNATURES,
     *configuration.SIGNATURES,
     *installation.SIGNATURES,
     *everyday.SIGNATURES,
+    *wrappers.SIGNATURES,
+    *trainers.SIGNATURES,
+    *training_step.SIGNATURES,
     *tensors.SIGNATURES,
+    *tensor_use.SIGNATURES,
     *artifacts.SIGNATURES,
     *user_errors.SIGNATURES,
 )

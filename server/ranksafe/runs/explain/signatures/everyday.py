@@ -1,6 +1,6 @@
 """Errors of libraries around the training loop: files, locks, data bases, processes, metrics.
 
-The words are those of CPython 3.11, torch 2.13.0, transformers 5.23.0, datasets 5.2.0, scikit-learn 1.9.1 and filelock
+The words are those of CPython 3.11, torch 2.13.0, datasets 5.2.0, scikit-learn 1.9.1 and filelock
 4.2.11.
 """
 
@@ -114,26 +114,5 @@ SIGNATURES: tuple[Signature, ...] = (
         en="multiprocessing's start method is set a second time: set it once, under the script's main guard, or pass "
         "force=True.",
         zh="multiprocessing 的启动方式被设置了两次：请只在脚本的 main 保护中设置一次，或传入 force=True。",
-    ),
-    signature(
-        "data-loader-arguments",
-        r"(?P<option>sampler|batch_sampler) option is mutually exclusive",
-        raised_only=True,
-        plain=True,
-        en="A {option} decides the order itself: leave shuffle (and for a batch_sampler batch_size, sampler and "
-        "drop_last) out of the DataLoader's arguments; a DistributedSampler takes shuffle.",
-        zh="{option} 自行决定顺序：请在 DataLoader 的参数中去掉 shuffle（使用 batch_sampler 时还有 "
-        "batch_size、sampler 和 "
-        "drop_last）；DistributedSampler 自身接受 shuffle。",
-    ),
-    signature(
-        "trainer-settings",
-        r"The model did not return a loss from the inputs",
-        raised_only=True,
-        plain=True,
-        en="The model computed no loss, because its inputs have no labels: name the label column as the model's "
-        "forward does (mostly labels), see that the collator keeps it, or give the Trainer a loss.",
-        zh="模型没有计算损失，因为输入中没有标签：请让标签列的名称与模型 forward 一致（通常为 labels），"
-        "确认 collator 保留了它，或为 Trainer 提供损失函数。",
     ),
 )

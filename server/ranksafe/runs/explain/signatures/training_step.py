@@ -1,0 +1,139 @@
+"""What optimizers, schedulers, gradient scalers and gradient checkpointing refuse.
+
+The words are those of torch 2.13.0: ``torch/optim``, ``torch/amp/grad_scaler.py``, ``torch/utils/checkpoint.py``.
+"""
+
+from __future__ import annotations
+
+from ranksafe.runs.explain.signatures.signature import Signature, signature
+
+
+def _of_a_step(kind: str, pattern: str, *, en: str, zh: str) -> Signature:
+    return signature(kind, pattern, en=en, zh=zh, plain=True, raised_only=True)
+
+
+_OPTIMIZER = "optimizer-parameters"
+_SCHEDULER = "learning-rate-schedule"
+_SCALER = "mixed-precision"
+
+SIGNATURES: tuple[Signature, ...] = (
+    _of_a_step(
+        _OPTIMIZER,
+        r"optimizer got an empty parameter list",
+        en="The optimizer was given no parameter: everything is frozen or filtered out, the model keeps its layers "
+        "in a plain list or dict (use nn.ModuleList, nn.ModuleDict), or a generator of parameters was used up before.",
+        zh="优化器没有得到任何参数：全部被冻结或过滤、模型把层放在普通 list 或 dict 中（请用 nn.ModuleList、"
+        "nn.ModuleDict），或参数生成器此前已被耗尽。",
+    ),
+    _of_a_step(
+        _OPTIMIZER,
+        r"some parameters appear in more than one parameter group",
+        en="A parameter is in two groups of the optimizer: tied weights, or filters by name that overlap.",
+        zh="同一参数出现在优化器的两个参数组中：权重共享，或按名称过滤时有重叠。",
+    ),
+    _of_a_step(
+        _OPTIMIZER,
+        r"can't optimize a non-leaf Tensor",
+        en="A tensor that is to be trained is the result of a computation (.to(device) after requires_grad, a slice, "
+        "a product): make the nn.Parameter last, on its device, and give the optimizer that.",
+        zh="要训练的张量是某次计算的结果（requires_grad 之后的 .to(device)、切片、乘积）：请最后在目标设备上创建 "
+        "nn.Parameter，再交给优化器。",
+    ),
+    _of_a_step(
+        _OPTIMIZER,
+        r"params argument given to the optimizer should be an iterable of Tensors or dicts, but got (?P<got>\S+)"
+        r"|optimizer can only optimize Tensors, but one of the params is (?P<type>\S+)",
+        en="The optimizer needs parameters: model.parameters(), or groups of them[[ (it got {got})]][[ (it got a "
+        "{type})]].",
+        zh="优化器需要参数：model.parameters() 或参数组[[（得到的是 {got}）]][[（得到的是 {type}）]]。",
+    ),
+    _of_a_step(
+        _SCHEDULER,
+        r"Tried to step (?P<step>\d+) times\. The specified number of total steps is (?P<total>\d+)",
+        en="The scheduler was made for {total} steps, and this is step {step}: it is stepped more often than planned "
+        "(per batch instead of per optimizer step, more epochs, a resumed run), or total_steps was computed for "
+        "another number of ranks or for gradient accumulation.",
+        zh="学习率调度器为 {total} 步而建，而这已是第 {step} 步：调用次数多于计划（按批次而不是按优化器步、更多 "
+        "epoch、恢复训练），或 total_steps 是按不同的 rank 数或梯度累积计算的。",
+    ),
+    _of_a_step(
+        _SCHEDULER,
+        r"param 'initial_lr' is not specified in param_groups\[\d+\] when resuming",
+        en="A scheduler made with last_epoch >= 0 continues an earlier one, so the optimizer needs its state first: "
+        "load the optimizer's state_dict before the scheduler is made, or make it with last_epoch=-1 and load its "
+        "own state_dict.",
+        zh="以 last_epoch >= 0 创建的调度器会接续之前的调度器，因此优化器要先恢复状态："
+        "请在创建调度器之前加载优化器的 state_dict，或以 last_epoch=-1 创建并加载其 state_dict。",
+    ),
+    _of_a_step(
+        _SCHEDULER,
+        r"Expected positive integer (?P<name>total_steps|steps_per_epoch|epochs|T_0), but got (?P<got>\S+)",
+        en="The scheduler gets {name}={got}: a number of steps that came out as 0 or as no integer, often because "
+        "the data was divided by batch size, ranks and accumulation steps (use math.ceil, at least 1).",
+        zh="调度器得到 {name}={got}：步数为 0 或不是整数，常见原因是数据量除以批大小、rank "
+        "数和累积步数后得到的结果（请用 math.ceil，且至少为 1）。",
+    ),
+    _of_a_step(
+        _SCALER,
+        r"unscale_\(\) has already been called on this optimizer since the last update\(\)",
+        en="The gradient scaler's unscale_ was called twice before update: once per optimizer step is right, so with "
+        "gradient accumulation only in the step that updates, and not beside a library that clips gradients itself.",
+        zh="在 update 之前两次调用了梯度缩放器的 unscale_：每个优化器步只应调用一次；"
+        "使用梯度累积时只在更新的那一步调用，且不要与自行裁剪梯度的库同时使用。",
+    ),
+    _of_a_step(
+        _SCALER,
+        r"No inf checks were recorded (?:for this optimizer|prior to update)",
+        en="The gradient scaler saw no gradient of this optimizer's parameters: the loss does not depend on them, "
+        "backward was not called on the scaled loss, or gradients were cleared before the step.",
+        zh="梯度缩放器没有见到该优化器参数的任何梯度：损失与这些参数无关、没有对缩放后的损失调用 backward，或在 step "
+        "之前清空了梯度。",
+    ),
+    _of_a_step(
+        _SCALER,
+        r"torch\.nn\.functional\.binary_cross_entropy and torch\.nn\.BCELoss are unsafe to autocast",
+        en="Under autocast BCELoss is refused: drop the sigmoid before it and use BCEWithLogitsLoss, or compute the "
+        "loss in float32 outside of autocast.",
+        zh="在 autocast 下不允许使用 BCELoss：请去掉其前面的 sigmoid 并改用 BCEWithLogitsLoss，或在 autocast 之外以 "
+        "float32 计算损失。",
+    ),
+    signature(
+        "checkpointing-recomputes-other",
+        r"torch\.utils\.checkpoint: (?:Recomputed values for the following tensors have different metadata"
+        r"|A different number of tensors was saved during the original forward and recomputation"
+        r"|trying to save more tensors during recomputation)",
+        raised_only=True,
+        en="Gradient checkpointing ran the forward pass of a block again in backward, and it came out different: "
+        "something in it depends on state that has changed (a counter, a cache such as use_cache=True, random "
+        "numbers outside of torch, train or eval mode, autocast, a type or device that was changed, gathered weights "
+        "of sharded training). Make the block depend on its inputs alone, and try use_reentrant=False or True.",
+        zh="梯度检查点在反向传播时重新运行了某个块的前向，而结果不同：其中有内容依赖已经改变的状态（计数器、"
+        "use_cache=True 之类的缓存、torch 之外的随机数、train 或 eval 模式、autocast、被改变的类型或设备、"
+        "分片训练中被收集的权重）。请让该块只依赖其输入，并尝试 use_reentrant=False 或 True。",
+    ),
+    _of_a_step(
+        "no-gradient",
+        r"none of output has requires_grad=True, this checkpoint\(\) is not necessary",
+        en="A block under gradient checkpointing returns nothing that needs a gradient: with frozen layers and "
+        "use_reentrant=True call model.enable_input_require_grads(), or use use_reentrant=False.",
+        zh="梯度检查点中的块没有返回任何需要梯度的结果：若层被冻结且 use_reentrant=True，请调用 "
+        "model.enable_input_require_grads()，或使用 use_reentrant=False。",
+    ),
+    _of_a_step(
+        "modified-in-place",
+        r"a (?:view of a )?leaf Variable that requires grad (?:is being|has been) used in an in-place operation",
+        en="A parameter is changed in place while gradients are recorded: do it under torch.no_grad(), or on .data, "
+        "or compute a new tensor instead.",
+        zh="在记录梯度时就地修改了参数：请在 torch.no_grad() 下进行，或修改 .data，或改为计算新的张量。",
+    ),
+    signature(
+        "gradient-mismatch",
+        r"Function (?P<name>\w+) returned an invalid gradient at index \d+ - got (?P<got>.+?) but expected (?:shape "
+        r"compatible with |type )?(?P<needs>[^\n]+)",
+        raised_only=True,
+        en="The backward pass of {name} made a gradient of {got} where {needs} is needed: a tensor was changed "
+        "(resized, moved, cast) between forward and backward, or a custom autograd function returns the wrong one.",
+        zh="{name} 的反向传播产生了 {got} 的梯度，而需要的是 {needs}：张量在前向与反向之间被改变（大小、设备、类型），"
+        "或自定义 autograd 函数返回了错误的梯度。",
+    ),
+)
