@@ -62,6 +62,12 @@ _STOPPED_AT_ONCE = frozenset({-4, -7, -8, -9, -11})
 _OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
 _UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
 _STOPPED = "stopped-by-launcher"
+_ARGUMENTS = "script-arguments"
+_LOST_ARGUMENT = re.compile(
+    r"^(?:\S+: )*(?:line \d+: )?(?P<argument>--?[A-Za-z][\w-]*): (?:command )?not found",
+    re.MULTILINE,
+)
+"""A shell's complaint (bash, dash, zsh) about an argument that it took for a command."""
 _SAW = "failed (exitcode: "
 _TAIL_SHOWN = 12
 _PRINTED_AT = re.compile(r"(?:^|[\s\[(])(?P<file>[\w./-]*\w\.py):(?P<line>\d+)[\])]?(?=[\s:]|$)")
@@ -93,7 +99,8 @@ def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
     user_code = UserCode((), anywhere=True)
     failures, _ = explain(evidence, user_code, language)
     failures = [with_logged_before(failure, evidence, said, user_code) for failure in failures]
-    if failures and evidence.alike:
+    if failures and (evidence.alike or failures[0].kind == _ARGUMENTS):
+        # All ranks get the same arguments.
         failures = [replace(failures[0], rank=None)]
     failures = [_finished(failure, said) for failure in failures]
     return [_with_task(failure, evidence.launcher) for failure in failures]
@@ -266,6 +273,10 @@ def _finished(failure: Failure, said: SaidBy) -> Failure:
         printed_at = _PRINTED_AT.search(complaint) if complaint else None
         if printed_at is not None:
             failure = replace(failure, filename=printed_at["file"], line=int(printed_at["line"]))
+    lost = _LOST_ARGUMENT.search(_joined(said.tail)) if failure.kind == _ARGUMENTS else None
+    if lost is not None:
+        told = words.LOST_ARGUMENT.filled(argument=lost["argument"])
+        failure = replace(failure, explanation=words.both(failure.explanation, told))
     if failure.root_cause and failure.kind in _UNKNOWN and not failure.frames:
         failure = replace(failure, excerpt=_end_of(said))
     return failure

@@ -59,7 +59,18 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
         return _with_kernel_check(failure, evidence)
     if failure.kind in ("nccl-system-error", "nccl-invalid-usage"):
         return _with_warning_of_nccl(failure, evidence)
+    if failure.kind == "too-few-gpus":
+        return _with_local_rank(failure, report)
     return failure
+
+
+def _with_local_rank(failure: Failure, report: LauncherReport) -> Failure:
+    """The number that the GPU of a rank on a later machine should have had."""
+    local = None if failure.rank is None else report.local_ranks.get(failure.rank)
+    if local is None or local == failure.rank:
+        return failure
+    said = _LOCAL_RANK.filled(rank=failure.rank, local=local)
+    return replace(failure, explanation=both(failure.explanation, said))
 
 
 def _with_warning_of_nccl(failure: Failure, evidence: Evidence) -> Failure:
@@ -222,6 +233,10 @@ _UNCAUGHT_IN_CPP = Translated(
 _C_ASSERTION = Translated(
     en='A check in compiled code failed and ended the rank: "{words}".',
     zh_cn="编译代码中的检查失败并终止了该 rank：“{words}”。",
+)
+_LOCAL_RANK = Translated(
+    en="Rank {rank} is local rank {local} on its machine, and its GPU is the one with that number.",
+    zh_cn="rank {rank} 在其机器上的 local rank 是 {local}，应使用该编号的 GPU。",
 )
 _NCCL_WARNED = Translated(
     en='Before it NCCL printed "{words}".', zh_cn="在此之前 NCCL 打印了“{words}”。"

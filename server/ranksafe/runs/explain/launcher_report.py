@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 _SUMMARY = re.compile(
     r"(?:time\s*: (?P<time>\S+)\s*\n\s*host\s*: (?P<host>\S+)\s*\n\s*)?"
-    r"rank\s*: (?P<rank>\d+) \(local_rank: \d+\)\s*\n.*?exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)"
+    r"rank\s*: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)\s*\n.*?exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)"
 )
 _FIRST = re.compile(
     r"Root Cause \(first observed failure\):\s*\n\s*\[\d+\]:\s*\n\s*time\s*: (?P<time>\S+)\s*\n"
@@ -57,6 +57,7 @@ class LauncherReport:
     pids: dict[int, int] = field(default_factory=dict)
     """Of the ranks whose exit is known."""
     hosts: dict[int, str] = field(default_factory=dict)
+    local_ranks: dict[int, int] = field(default_factory=dict)
 
 
 def read_launcher(text: str) -> LauncherReport:
@@ -68,6 +69,7 @@ def read_launcher(text: str) -> LauncherReport:
     for match in _SUMMARY.finditer(text):
         rank = int(match["rank"])
         report.exits[rank], report.pids[rank] = int(match["code"]), int(match["pid"])
+        report.local_ranks[rank] = int(match["local"])
         if match["host"]:
             report.hosts[rank] = match["host"]
     summarised = set(report.pids.values())

@@ -99,6 +99,12 @@ CUT_OFF = Translated(
     "far as it goes.",
     zh_cn="日志在该 rank 的 traceback 中间结束，因此不知道抛出了什么；所示最后一行是日志所到之处。",
 )
+LOST_ARGUMENT = Translated(
+    en="The shell took {argument} for a command of its own, so a line of the command ended too early: each line but "
+    "the last has to end with a backslash, and nothing may follow it.",
+    zh_cn="shell 把 {argument} 当作一条单独的命令，说明命令的某一行过早结束：除最后一行外，每行都要以反斜杠结尾，"
+    "其后不能有任何字符。",
+)
 SLURM_TASK = Translated(
     en="Slurm names task {task} on node {node}.",
     zh_cn="Slurm 指出的是节点 {node} 上的任务 {task}。",
