@@ -1,4 +1,4 @@
-"""Debian packages that the tests start real servers from: an SSH server, a Slurm cluster.
+"""Debian packages that the tests start real parts from: an SSH server, a Slurm cluster, a browser.
 
 In continuous integration they are installed where that is possible. Elsewhere nothing is: the tests that need one say
 its name and skip themselves.
@@ -24,8 +24,10 @@ PACKAGES = {
     "fish": "fish",
     "tcsh": "tcsh",
     "zsh": "zsh",
+    "chromium": "chromium",
 }
 """Program to package."""
+_OTHER_NAMES = {"chromium": ("chromium-browser", "google-chrome", "google-chrome-stable")}
 _SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 _POLICY = Path("/usr/sbin/policy-rc.d")
 
@@ -35,7 +37,10 @@ def install_missing() -> None:
     missing = [
         package
         for program, package in PACKAGES.items()
-        if shutil.which(program, path=_SEARCHED) is None
+        if not any(
+            shutil.which(name, path=_SEARCHED)
+            for name in (program, *_OTHER_NAMES.get(program, ()))
+        )
     ]
     if not missing or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return

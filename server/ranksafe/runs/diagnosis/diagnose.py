@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ranksafe.localization import Language
+from ranksafe.runs.diagnosis.attempts import is_recovered, last_attempt
 from ranksafe.runs.diagnosis.common_failure import (
     CRASHES,
     LAUNCHER_WORDS,
@@ -16,10 +17,10 @@ from ranksafe.runs.diagnosis.common_failure import (
     ranks_alike,
 )
 from ranksafe.runs.diagnosis.logged_before import with_logged_before
-from ranksafe.runs.diagnosis.loose_tracebacks import NO_RANK, add_loose, rank_in_record
+from ranksafe.runs.diagnosis.loose_tracebacks import NO_RANK, add_loose
 from ranksafe.runs.diagnosis.lost_threads import add_threads, of_threads
 from ranksafe.runs.diagnosis.survived import counts_on, final, last_traceback, went_on
-from ranksafe.runs.explain import words
+from ranksafe.runs.diagnosis.whole_log import ARGUMENTS, finished
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence, fatal_frames
 from ranksafe.runs.explain.explain import explain
 from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher
@@ -27,11 +28,8 @@ from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.printed import (
     Printed,
     is_exception,
-    last_complaint,
     printed_failure,
 )
-from ranksafe.runs.explain.signatures import match
-from ranksafe.runs.explain.slurm_tasks import failed_task, tasks_are_ranks
 from ranksafe.runs.explain.traceback_text import (
     cut_traceback,
     locate_tracebacks,
@@ -54,24 +52,9 @@ _SAYS_SO = re.compile(
     r"|Node failure on |watchdog thread terminated with exception",
     re.MULTILINE,
 )
-_REPORT = re.compile(
-    r"^\[rank\d+\]: Traceback|failed \(exitcode: |ChildFailedError|Sending process \d+ closing signal"
-)
 _STOPPED_AT_ONCE = frozenset({-4, -7, -8, -9, -11})
 """Signals after which no traceback can be the reason."""
-_OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
-_UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
 _STOPPED = "stopped-by-launcher"
-_ARGUMENTS = "script-arguments"
-_LOST_ARGUMENT = re.compile(
-    r"^(?:\S+: )*(?:line \d+: )?(?P<argument>--?[A-Za-z][\w-]*): (?:command )?not found",
-    re.MULTILINE,
-)
-"""A shell's complaint (bash, dash, zsh) about an argument that it took for a command."""
-_SAW = "failed (exitcode: "
-_TAIL_SHOWN = 12
-_PRINTED_AT = re.compile(r"(?:^|[\s\[(])(?P<file>[\w./-]*\w\.py):(?P<line>\d+)[\])]?(?=[\s:]|$)")
-"""Where a logger says that its caller stands."""
 _LAST_LINES = 6
 _ENDED_WELL = re.compile(
     r"^\W*(?:exit|return)[ _-]?(?:code|status)\W{1,3}0\W*$|\[COMMAND_EXIT_CODE=\"0\"\]",
@@ -93,17 +76,17 @@ def diagnose(text: str, language: Language = "en") -> list[Failure]:
 
 def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
     """The same for a log that was read piece by piece."""
+    said = last_attempt(said)
     evidence = evidence_of(said)
     evidence.alike = ranks_alike(evidence, said)
     evidence.open_ended = is_open_ended(evidence, said)
     user_code = UserCode((), anywhere=True)
     failures, _ = explain(evidence, user_code, language)
     failures = [with_logged_before(failure, evidence, said, user_code) for failure in failures]
-    if failures and (evidence.alike or failures[0].kind == _ARGUMENTS):
+    if failures and (evidence.alike or failures[0].kind == ARGUMENTS):
         # All ranks get the same arguments.
         failures = [replace(failures[0], rank=None)]
-    failures = [_finished(failure, said) for failure in failures]
-    return [_with_task(failure, evidence.launcher) for failure in failures]
+    return [finished(failure, said, evidence.launcher) for failure in failures]
 
 
 def evidence_of(said: SaidBy) -> Evidence:
@@ -111,7 +94,7 @@ def evidence_of(said: SaidBy) -> Evidence:
     texts = {number: _joined(lines) for number, lines in said.ranks.items()}
     launcher = "\n".join(_joined(lines) for lines in said.others)
     reports = [launcher, *(text for text in texts.values() if "exitcode" in text)]
-    recovered = _recovered(said)
+    recovered = is_recovered(said)
     ended = not recovered and _says_so(said)
     if not ended:
         # Attempts before the last one ended nothing.
@@ -161,21 +144,13 @@ def evidence_of(said: SaidBy) -> Evidence:
 
 def ended_badly(said: SaidBy) -> bool:
     """Whether a launcher or a scheduler says that a rank failed, or that the job is over."""
-    return not _recovered(said) and _says_so(said)
+    return not is_recovered(said) and _says_so(said)
 
 
 def _says_so(said: SaidBy) -> bool:
     texts = (_joined(lines) for lines in (*said.others, *said.ranks.values()))
     # What came before the ranks were started anew ended nothing.
     return any(_SAYS_SO.search(RESTARTED.split(text)[-1]) for text in texts)
-
-
-def _recovered(said: SaidBy) -> bool:
-    """Whether the ranks went on after the last failure that torchrun saw, and it gave no report in the end: it had
-    started them anew, which it says at a level that is not shown."""
-    failed = [number for lines in said.others for number, text in lines if _SAW in text]
-    reported = any("ChildFailedError" in text for lines in said.others for _, text in lines)
-    return bool(failed) and not reported and went_on(max(failed), said)
 
 
 def _rank(
@@ -256,56 +231,3 @@ def _only_follows(rank: RankEvidence) -> bool:
 
 def _joined(lines: Iterable[Line]) -> str:
     return "\n".join(text for _, text in lines)
-
-
-def _finished(failure: Failure, said: SaidBy) -> Failure:
-    """What only the log as a whole can tell: ranks without a number, and the raw end where nothing is known."""
-    if failure.rank is not None and failure.rank < 0:
-        failure = replace(failure, rank=None)
-    if failure.kind == "exit-status" and not failure.frames:
-        complaint = last_complaint(_of_rank(failure.rank, _before_report(said)))
-        told = words.PRINTED_BEFORE.filled(line=complaint) if complaint else words.NOT_IN_LOG
-        known = match(complaint) if complaint and is_exception(complaint) else None
-        if complaint and known is not None and not known[0].secondary:
-            failure = replace(failure, kind=known[0].kind, code=known[0].code, message=complaint)
-            told = known[1]
-        failure = replace(failure, explanation=told)
-        printed_at = _PRINTED_AT.search(complaint) if complaint else None
-        if printed_at is not None:
-            failure = replace(failure, filename=printed_at["file"], line=int(printed_at["line"]))
-    lost = _LOST_ARGUMENT.search(_joined(said.tail)) if failure.kind == _ARGUMENTS else None
-    if lost is not None:
-        told = words.LOST_ARGUMENT.filled(argument=lost["argument"])
-        failure = replace(failure, explanation=words.both(failure.explanation, told))
-    if failure.root_cause and failure.kind in _UNKNOWN and not failure.frames:
-        failure = replace(failure, excerpt=_end_of(said))
-    return failure
-
-
-def _of_rank(rank: int | None, lines: list[str]) -> list[str]:
-    """The lines without those that name another rank than this one."""
-    return [line for line in lines if rank is None or rank_in_record(line) in (None, rank)]
-
-
-def _with_task(failure: Failure, launcher: str) -> Failure:
-    """The task that Slurm names, where no rank is known."""
-    failed = failed_task(launcher) if failure.rank is None and failure.root_cause else None
-    if failed is None or failure.kind not in _OF_A_TASK:
-        return failure
-    task, node = failed
-    said = words.SLURM_TASK.filled(task=task, node=node)
-    rank = task if tasks_are_ranks(launcher) else None
-    return replace(failure, rank=rank, explanation=words.both(failure.explanation, said))
-
-
-def _end_of(said: SaidBy) -> tuple[str, ...]:
-    """The raw last lines, without the launcher's report on them if there are others."""
-    lines = [text.rstrip() for _, text in said.tail]
-    return tuple(_before_report(said) or lines[-_TAIL_SHOWN:])
-
-
-def _before_report(said: SaidBy) -> list[str]:
-    """The raw last lines up to the launcher's report; none where that is all there is."""
-    lines = [text.rstrip() for _, text in said.tail]
-    report = next((at for at, text in enumerate(lines) if _REPORT.search(text)), len(lines))
-    return lines[:report][-_TAIL_SHOWN:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from ranksafe.runs.explain.locate import innermost_user_frame
 from ranksafe.runs.explain.signatures import gpu_memory, match
 from ranksafe.runs.explain.timeouts import compare_timeouts, missing_rank, named_missing
 from ranksafe.runs.explain.words import both
-from ranksafe.runs.model import Failure
+from ranksafe.runs.model import Failure, Frame
 
 _KERNEL_CHECK = re.compile(r"^.*\.cu:\d+: .*Assertion `.+` failed", re.MULTILINE)
 _ABORTED = re.compile(
@@ -41,6 +42,7 @@ _NCCL_FOLLOWS = re.compile(
 )
 """What NCCL warns of once something else has failed."""
 _LONGEST_WARNING = 240
+_TWO_PLACES = 2
 _WORKER_SAYS = re.compile(r"Unexpected bus error encountered in worker[^\n]*")
 """torch, torch/csrc/DataLoader.cpp, the worker's handler of SIGBUS."""
 
@@ -101,11 +103,10 @@ def _compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> F
         return replace(failure, rank=named[0] if len(named) == 1 else None)
     said, ranks = _everything(evidence), _ranks(evidence)
     aborted = {rank for rank, status in report.exits.items() if status == -signal.SIGABRT}
-    together = (
-        compare_timeouts(said, ranks, aborted)
-        or _at_different_lines(failure, evidence)
-        or _with_the_silent(failure, evidence, report)
-    )
+    together = compare_timeouts(said, ranks, aborted)
+    if together is None and (places := _places(failure, evidence)):
+        return _at_different_lines(failure, places)
+    together = together or _with_the_silent(failure, evidence, report)
     if together is None:
         return failure
     missing = None if failure.frames else missing_rank(said, ranks, aborted)
@@ -113,19 +114,42 @@ def _compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> F
     return replace(failure, rank=rank, explanation=together)
 
 
-def _at_different_lines(failure: Failure, evidence: Evidence) -> Translated | None:
-    """Where each rank waited, if not all waited at the same line: until the timeout, or until it lost one that had."""
-    places: dict[int, str] = {}
+def _places(failure: Failure, evidence: Evidence) -> dict[int, Frame]:
+    """Where each rank waited: until the timeout, or until it lost one that had."""
+    places: dict[int, Frame] = {}
     for number, rank in sorted(evidence.ranks.items()):
         known = match(rank.raised.text) if rank.raised is not None else None
         frame = innermost_user_frame(rank.raised.frames) if rank.raised is not None else None
         waited = known is not None and known[0].kind in (failure.kind, "peer-lost")
         if waited and frame is not None:
-            places[number] = f"{Path(frame.filename).name}:{frame.line}"
-    if len(set(places.values())) < 2:
-        return None
-    listed = ", ".join(f"rank {number}: {place}" for number, place in places.items())
-    return both(failure.explanation, _ELSEWHERE.filled(places=listed))
+            places[number] = frame
+    return places if len({_shown(frame) for frame in places.values()}) > 1 else {}
+
+
+def _at_different_lines(failure: Failure, places: Mapping[int, Frame]) -> Failure:
+    """The timeout of ranks that waited at different lines; drawn on that of the one rank that none of the others is
+    with, if these are several."""
+    listed = ", ".join(f"rank {number}: {_shown(frame)}" for number, frame in places.items())
+    told = both(failure.explanation, _ELSEWHERE.filled(places=listed))
+    shown = [_shown(frame) for frame in places.values()]
+    alone = [rank for rank, frame in places.items() if shown.count(_shown(frame)) == 1]
+    if len(alone) != 1 or len(set(shown)) != _TWO_PLACES or len(shown) <= _TWO_PLACES:
+        return replace(failure, explanation=told)
+    frame = places[alone[0]]
+    return replace(
+        failure,
+        rank=alone[0],
+        filename=frame.filename,
+        line=frame.line,
+        column=frame.column,
+        end_line=frame.end_line,
+        end_column=frame.end_column,
+        explanation=both(told, _ALONE.filled(rank=alone[0])),
+    )
+
+
+def _shown(frame: Frame) -> str:
+    return f"{Path(frame.filename).name}:{frame.line}"
 
 
 def _with_the_silent(
@@ -244,6 +268,10 @@ _NCCL_WARNED = Translated(
 _ELSEWHERE = Translated(
     en="The ranks waited at different lines ({places}): they were in different collectives.",
     zh_cn="各 rank 在不同的行等待（{places}）：它们处于不同的集合通信。",
+)
+_ALONE = Translated(
+    en="Only rank {rank} was at its line; the others agree.",
+    zh_cn="只有 rank {rank} 位于该行；其他 rank 位置一致。",
 )
 _STILL_RAN = Translated(
     en="Rank {rank} had not failed when the launcher stopped it: it was at work on something else, or waited in "

@@ -90,7 +90,9 @@ SIGNATURES: tuple[Signature, ...] = (
     signature(
         "collective-timeout",
         r"detected by watchdog at work|Timed out waiting (?P<limit>\d+)ms for (?:recv|send) operation"
-        r"|(?:failed to pass|timed out in) monitoredBarrier|wait timeout after \d+ms|Socket Timeout|Wait timeout",
+        r"|(?:failed to pass|timed out in) monitoredBarrier|wait timeout after \d+ms|Socket Timeout|Wait timeout"
+        # gloo/transport/tcp/pair.cc, of a group whose wait another thread of the rank gave up.
+        r"|Application timeout caused pair closure",
         secondary=True,
         en="This rank waited for the others until the timeout[[ of {limit} ms]]: some rank did not reach the same "
         "collective in time. Look for a collective under a rank-dependent condition, for ranks with different numbers "

@@ -1,0 +1,90 @@
+"""What only a log as a whole can tell of a failure: its last complaint, its raw end, the task that Slurm names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Final
+
+from ranksafe.runs.diagnosis.loose_tracebacks import rank_in_record
+from ranksafe.runs.explain import words
+from ranksafe.runs.explain.printed import is_exception, last_complaint
+from ranksafe.runs.explain.signatures import match
+from ranksafe.runs.explain.slurm_tasks import failed_task, tasks_are_ranks
+from ranksafe.runs.log_text.reader import SaidBy
+from ranksafe.runs.model import Failure
+
+ARGUMENTS: Final = "script-arguments"
+_REPORT = re.compile(
+    r"^\[rank\d+\]: Traceback|failed \(exitcode: |ChildFailedError|Sending process \d+ closing signal"
+)
+_OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
+_UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
+_TAIL_SHOWN = 12
+_PRINTED_AT = re.compile(r"(?:^|[\s\[(])(?P<file>[\w./-]*\w\.py):(?P<line>\d+)[\])]?(?=[\s:]|$)")
+"""Where a logger says that its caller stands."""
+_LOST_ARGUMENT = re.compile(
+    r"^(?:\S+: )*(?:line \d+: )?(?P<argument>--?[A-Za-z][\w-]*): (?:command )?not found",
+    re.MULTILINE,
+)
+"""A shell's complaint (bash, dash, zsh) about an argument that it took for a command."""
+
+
+def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
+    """A failure with what the log as a whole tells: ranks without a number, and the raw end where nothing is known.
+
+    ``launcher``: what the launchers and schedulers said.
+    """
+    if failure.rank is not None and failure.rank < 0:
+        failure = replace(failure, rank=None)
+    if failure.kind == "exit-status" and not failure.frames:
+        complaint = last_complaint(_of_rank(failure.rank, _before_report(said)))
+        told = words.PRINTED_BEFORE.filled(line=complaint) if complaint else words.NOT_IN_LOG
+        known = match(complaint) if complaint and is_exception(complaint) else None
+        if complaint and known is not None and not known[0].secondary:
+            failure = replace(failure, kind=known[0].kind, code=known[0].code, message=complaint)
+            told = known[1]
+        failure = replace(failure, explanation=told)
+        printed_at = _PRINTED_AT.search(complaint) if complaint else None
+        if printed_at is not None:
+            failure = replace(failure, filename=printed_at["file"], line=int(printed_at["line"]))
+    lost = (
+        _LOST_ARGUMENT.search("\n".join(text for _, text in said.tail))
+        if failure.kind == ARGUMENTS
+        else None
+    )
+    if lost is not None:
+        told = words.LOST_ARGUMENT.filled(argument=lost["argument"])
+        failure = replace(failure, explanation=words.both(failure.explanation, told))
+    if failure.root_cause and failure.kind in _UNKNOWN and not failure.frames:
+        failure = replace(failure, excerpt=_end_of(said))
+    return _with_task(failure, launcher)
+
+
+def _of_rank(rank: int | None, lines: list[str]) -> list[str]:
+    """The lines without those that name another rank than this one."""
+    return [line for line in lines if rank is None or rank_in_record(line) in (None, rank)]
+
+
+def _with_task(failure: Failure, launcher: str) -> Failure:
+    """The task that Slurm names, where no rank is known."""
+    failed = failed_task(launcher) if failure.rank is None and failure.root_cause else None
+    if failed is None or failure.kind not in _OF_A_TASK:
+        return failure
+    task, node = failed
+    said = words.SLURM_TASK.filled(task=task, node=node)
+    rank = task if tasks_are_ranks(launcher) else None
+    return replace(failure, rank=rank, explanation=words.both(failure.explanation, said))
+
+
+def _end_of(said: SaidBy) -> tuple[str, ...]:
+    """The raw last lines, without the launcher's report on them if there are others."""
+    lines = [text.rstrip() for _, text in said.tail]
+    return tuple(_before_report(said) or lines[-_TAIL_SHOWN:])
+
+
+def _before_report(said: SaidBy) -> list[str]:
+    """The raw last lines up to the launcher's report; none where that is all there is."""
+    lines = [text.rstrip() for _, text in said.tail]
+    report = next((at for at, text in enumerate(lines) if _REPORT.search(text)), len(lines))
+    return lines[:report][-_TAIL_SHOWN:]
