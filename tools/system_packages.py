@@ -38,8 +38,7 @@ def install_missing() -> None:
         package
         for program, package in PACKAGES.items()
         if not any(
-            shutil.which(name, path=_SEARCHED)
-            for name in (program, *_OTHER_NAMES.get(program, ()))
+            shutil.which(name, path=_SEARCHED) for name in (program, *_OTHER_NAMES.get(program, ()))
         )
     ]
     if not missing or os.geteuid() != 0 or shutil.which("apt-get") is None:
