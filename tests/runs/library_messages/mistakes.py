@@ -174,6 +174,31 @@ def _no_columns() -> None:
     Trainer(model, settings, train_dataset=Table.from_dict({"text": ["a"]})).train()
 
 
+def _table() -> Any:
+    from datasets import Dataset as Table
+
+    return Table.from_dict({"text": ["a", "b"]})
+
+
+def _whole_data_set() -> None:
+    from datasets import DatasetDict
+
+    DatasetDict({"train": _table()})[0]
+
+
+def _saved_to_disk() -> None:
+    from datasets import load_dataset
+
+    _table().save_to_disk(_FOLDER / "table")
+    load_dataset(str(_FOLDER / "table"))
+
+
+def _fewer_shards() -> None:
+    from datasets.distributed import split_dataset_by_node
+
+    next(iter(split_dataset_by_node(_table().to_iterable_dataset(), 0, 2, strategy="shards")))
+
+
 def _two_precisions() -> None:
     from transformers import TrainingArguments
 
@@ -286,6 +311,14 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "damaged-data 3": _broken("a.tar", tarfile.open),
     "damaged-data 4": _table_is_empty,
     "damaged-data 5": _table_is_ragged,
+    "data-column 1": lambda: _table().remove_columns("label"),
+    "data-column 2": lambda: _table().rename_column("label", "labels"),
+    "data-column 3": lambda: _table().map(len, input_columns="label"),
+    "data-column 4": _whole_data_set,
+    "data-format 1": lambda: _table().map(lambda row: 1),
+    "data-not-found": _saved_to_disk,
+    "fewer-shards-than-ranks 1": _fewer_shards,
+    "fewer-shards-than-ranks 2": lambda: _table().to_iterable_dataset(num_shards=4),
     "ddp-arguments 1": lambda: DistributedDataParallel(nn.Linear(1, 1), device_ids=[0, 1]),
     "ddp-device": lambda: DistributedDataParallel(nn.Linear(1, 1), device_ids=[0]),
     "ddp-arguments 2": lambda: DistributedDataParallel(nn.LazyLinear(2)),

@@ -42,6 +42,8 @@ _NCCL_FOLLOWS = re.compile(
 )
 """What NCCL warns of once something else has failed."""
 _LONGEST_WARNING = 240
+_NO_OTHERS = "<NO_OTHER_FAILURES>"
+"""torch 2.13.0, torch/distributed/elastic/multiprocessing/errors/__init__.py."""
 _TWO_PLACES = 2
 _WORKER_SAYS = re.compile(r"Unexpected bus error encountered in worker[^\n]*")
 """torch, torch/csrc/DataLoader.cpp, the worker's handler of SIGBUS."""
@@ -61,6 +63,8 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
         return _with_kernel_check(failure, evidence)
     if failure.kind in ("nccl-system-error", "nccl-invalid-usage"):
         return _with_warning_of_nccl(failure, evidence)
+    if failure.kind == "peer-lost" and _NO_OTHERS in evidence.launcher:
+        return replace(failure, explanation=both(failure.explanation, _NO_OTHER_FAILED))
     if failure.kind == "too-few-gpus":
         return _with_local_rank(failure, report)
     return failure
@@ -257,6 +261,12 @@ _UNCAUGHT_IN_CPP = Translated(
 _C_ASSERTION = Translated(
     en='A check in compiled code failed and ended the rank: "{words}".',
     zh_cn="编译代码中的检查失败并终止了该 rank：“{words}”。",
+)
+_NO_OTHER_FAILED = Translated(
+    en="The launcher saw no other rank of its machine fail, so the rank that went away ended without an error (it had "
+    "fewer batches, returned or called sys.exit(0) early), or it is on another machine, whose log tells more.",
+    zh_cn="启动器没有看到本机其他 rank 失败，因此离开的 rank 没有报错就结束了（批次更少、提前返回或调用 sys.exit(0)），"
+    "或位于另一台机器，见其日志。",
 )
 _LOCAL_RANK = Translated(
     en="Rank {rank} is local rank {local} on its machine, and its GPU is the one with that number.",
