@@ -40,6 +40,8 @@ _SPAWNED = re.compile(
     r"(?:exit code (?P<code>\d+)|signal (?P<signal>SIG\w+))"
 )
 """torch 2.13.0, torch/multiprocessing/spawn.py."""
+_SHELL = 128
+_SIGNALS = frozenset(number.value for number in signal.Signals)
 _STATUS = re.compile(r"returned non-zero exit status (?P<code>\d+)\.")
 _SIGNAL = re.compile(r"died with <Signals\.\w+: (?P<number>\d+)>")
 _STOPPED = re.compile(r"Sending process (?P<pid>\d+) closing signal")
@@ -88,7 +90,7 @@ def read_launcher(text: str) -> LauncherReport:
         report.first = int(match["rank"]) if report.first is None else report.first
     for match in _PLAINLY.finditer(text):
         if int(match["code"]):
-            report.exits.setdefault(int(match["rank"]), int(match["code"]))
+            report.exits.setdefault(int(match["rank"]), _of_shell(int(match["code"])))
     for match in _SPAWNED.finditer(text):
         number = getattr(signal, match["signal"] or "", 0)
         report.exits.setdefault(int(match["rank"]), int(match["code"] or -number))
@@ -104,3 +106,8 @@ def read_launcher(text: str) -> LauncherReport:
     elif died := _SIGNAL.search(text):
         report.only_exit = -int(died["number"])
     return report
+
+
+def _of_shell(status: int) -> int:
+    """A shell tells of a process that signal N ended as 128 + N (POSIX.1, "Exit Status for Commands")."""
+    return _SHELL - status if status - _SHELL in _SIGNALS else status
