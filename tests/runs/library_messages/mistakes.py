@@ -84,6 +84,12 @@ def _condition() -> None:
         raise AssertionError
 
 
+def _made_for_inference() -> None:
+    with torch.inference_mode():
+        x = torch.ones(2)
+    (x * nn.Parameter(torch.ones(2))).sum().backward()
+
+
 def _schedule() -> None:
     optimizer = torch.optim.SGD(nn.Linear(2, 2).parameters(), lr=0.1)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.1, total_steps=2)
@@ -161,6 +167,37 @@ def _no_loss() -> None:
     )
     settings = TrainingArguments(str(_FOLDER), report_to=[], use_cpu=True, max_steps=1)
     Trainer(model, settings, train_dataset=Items({"input_ids": torch.ones(3).long()})).train()
+
+
+def _small_model() -> Any:
+    from transformers import BertConfig, BertForSequenceClassification
+
+    return BertForSequenceClassification(
+        BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
+    )
+
+
+def _no_data() -> None:
+    from transformers import Trainer, TrainingArguments
+
+    Trainer(_small_model(), TrainingArguments(str(_FOLDER), report_to=[], use_cpu=True)).train()
+
+
+def _no_tokens() -> None:
+    _small_model()(labels=torch.zeros(2).long())
+
+
+def _loaded(path: Path) -> Any:
+    from transformers import AutoModel
+
+    return AutoModel.from_pretrained(path, local_files_only=True)
+
+
+def _not_a_model() -> None:
+    folder = _FOLDER / "folder"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    _loaded(folder)
 
 
 def _no_columns() -> None:
@@ -255,6 +292,26 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "shape-mismatch 10": lambda: nn.utils.rnn.pack_padded_sequence(
         torch.zeros(2, 2, 1), torch.tensor([1, 2]), batch_first=True
     ),
+    "shape-mismatch 11": lambda: nn.LSTM(2, 4)(
+        torch.zeros(3, 2, 2), (torch.zeros(1, 3, 4), torch.zeros(1, 3, 4))
+    ),
+    "shape-mismatch 12": lambda: nn.MultiheadAttention(4, 1)(
+        *[torch.zeros(3, 2, 4)] * 3, attn_mask=torch.zeros(5, 5)
+    ),
+    "shape-mismatch 13": lambda: torch.bmm(torch.zeros(2, 3, 4), torch.zeros(2, 3, 4)),
+    "shape-mismatch 14": lambda: nn.CrossEntropyLoss()(torch.zeros(2, 3), torch.zeros(2, 1).long()),
+    "shape-mismatch 15": lambda: nn.BCELoss()(torch.zeros(2, 1), torch.zeros(2)),
+    "shape-mismatch 16": lambda: torch.tensor([[1, 2], [1]]),
+    "shape-mismatch 17": lambda: nn.LayerNorm(4)(torch.zeros(2, 3)),
+    "shape-mismatch 18": lambda: nn.CrossEntropyLoss()(
+        torch.zeros(2, 3, 4, 4), torch.zeros(2, 1, 4, 4).long()
+    ),
+    "dtype-mismatch 8": lambda: nn.CrossEntropyLoss()(torch.zeros(2, 3), torch.zeros(2, 3).long()),
+    "tensor-misused 7": lambda: torch.zeros(2)[torch.zeros(2)],
+    "tensor-misused 8": _made_for_inference,
+    "tensor-misused 9": lambda: torch.tensor(["a"]),
+    "tensor-misused 10": lambda: torch.tensor("a"),
+    "tensor-misused 11": lambda: torch.from_numpy(np.array([None])),
     "empty-sequence": lambda: nn.utils.rnn.pack_padded_sequence(
         torch.zeros(2, 2, 1), torch.tensor([2, 0]), batch_first=True
     ),
@@ -331,6 +388,10 @@ MISTAKES: dict[str, Callable[[], Any]] = {
     "trainer-settings 1": _no_loss,
     "trainer-settings 2": _no_columns,
     "trainer-settings 3": _two_precisions,
+    "trainer-settings 4": _no_data,
+    "model-inputs": _no_tokens,
+    "model-not-found": lambda: _loaded(_FOLDER / "nothing"),
+    "missing-file": _not_a_model,
     "cuda-out-of-memory": _batch_size_search,
 }
 

@@ -20,6 +20,7 @@ from ranksafe.runs.explain.signatures import (
     inference,
     installation,
     launch,
+    layers,
     loading_data,
     machine,
     model,
@@ -67,6 +68,7 @@ SIGNATURES: tuple[Signature, ...] = (
     *training_step.SIGNATURES,
     *tensors.SIGNATURES,
     *tensor_use.SIGNATURES,
+    *layers.SIGNATURES,
     *artifacts.SIGNATURES,
     *user_errors.SIGNATURES,
 )

@@ -79,11 +79,14 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     _of_tensors(
         _SHAPE,
-        r"running_mean should contain (?P<some>\d+) elements not (?P<layer>\d+)"
-        r"|expected input's size at dim=\d+ to match num_features \((?P<features>\d+)\), but got: (?P<got>\d+)",
+        r"(?:running_mean|running_var|weight|bias) should contain (?P<some>\d+) elements not (?P<layer>\d+)"
+        r"|expected input's size at dim=\d+ to match num_features \((?P<features>\d+)\), but got: (?P<got>\d+)"
+        r"|Given normalized_shape=(?P<shape>\[[\d, ]+\]), expected input with shape \[[\d, *]+\], but got input of "
+        r"size ?(?P<size>\[[\d, ]+\])",
         en="A normalisation layer gets another number of channels than it was made for[[: {some} instead of "
         "{layer}]][[: {got} instead of {features}]].",
-        zh="归一化层得到的通道数与其创建时不同[[：{some}，而不是 {layer}]][[：{got}，而不是 {features}]]。",
+        zh="归一化层得到的通道数与其创建时不同[[：{some}，而不是 {layer}]][[：{got}，而不是 {features}]][[：{size}，"
+        "而创建时为 {shape}]]。",
     ),
     _of_tensors(
         _SHAPE,

@@ -50,6 +50,50 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     _of_trainers(
         _SETTINGS,
+        r"Trainer: training requires a train_dataset",
+        en="The Trainer has no train_dataset: pass one, and see whether it became empty or None before.",
+        zh="Trainer 没有 train_dataset：请传入，并检查它是否在之前变成了空或 None。",
+    ),
+    _of_trainers(
+        _SETTINGS,
+        r"[Tt]he train_dataset does not implement __len__, max_steps has to be specified|train_dataset does not "
+        r"implement "
+        r"__len__",
+        en="A streamed data set has no length, so the Trainer cannot count epochs: set max_steps.",
+        zh="流式数据集没有长度，Trainer 无法计算 epoch：请设置 max_steps。",
+    ),
+    _of_trainers(
+        "model-inputs",
+        r"You (?:have to specify either|must specify exactly one of) input_ids or inputs_embeds|You should supply an "
+        r"encoding or a list of encodings "
+        r"to this "
+        r"method that includes (?P<name>\w+), but you provided (?P<got>\[[^\]]*\])",
+        en="The model or the tokenizer gets no token ids[[ ({name}), but {got}]]: tokenize the data set first, and "
+        "see whether the Trainer removed the column (remove_unused_columns) or the batch has other names.",
+        zh="模型或分词器没有得到 token id[[（{name}），而是 {got}]]：请先对数据集分词，并检查 Trainer "
+        "是否移除了该列（remove_unused_columns），或批次使用了其他名称。",
+    ),
+    _of_trainers(
+        "model-inputs",
+        r"text input must be of type `str`",
+        en="The tokenizer gets something that is no text (None, a number, nested lists): look at the column that is "
+        "passed to it, and at rows without a text.",
+        zh="分词器得到的不是文本（None、数字、嵌套列表）：请检查传给它的列以及没有文本的行。",
+    ),
+    _of_trainers(
+        "missing-file",
+        r"Can't load (?:tokenizer|the configuration|the model|image processor|feature extractor|processor) "
+        r"(?:of|for) "
+        r"'(?P<name>[^']+)'|Incorrect path_or_model_id: '(?P<path>[^']*)'"
+        r"|Unrecognized model in (?P<folder>\S+)\. Should have a `model_type` key",
+        en="transformers does not find what it is to load in [[{name}]][[{path}]][[{folder}]]: the path is wrong, a "
+        "folder of that name lies in the working directory, or it was saved only in part (save the tokenizer beside "
+        "the model).",
+        zh="transformers 在 [[{name}]][[{path}]][[{folder}]] 中找不到要加载的内容：路径错误、工作目录中有同名文件夹，"
+        "或保存不完整（请把分词器与模型一起保存）。",
+    ),
+    _of_trainers(
+        _SETTINGS,
         r"At most one of fp16 and bf16 can be True",
         en="Both fp16 and bf16 are asked for: choose one (bf16 where the GPU has it).",
         zh="同时要求 fp16 和 bf16：请选择其一（GPU 支持时选 bf16）。",
