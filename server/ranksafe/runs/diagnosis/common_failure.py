@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ranksafe.runs.explain.deaths import CRASHES
 from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
 from ranksafe.runs.explain.extent import gist
 from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher
@@ -24,8 +25,6 @@ _STARTS_SCRIPTS = re.compile(
 _LAUNCHER_FILE = re.compile(
     r"torch/distributed/(?:run|launch)\.py$|accelerate/commands/launch\.py$"
 )
-CRASHES = frozenset({-4, -6, -7, -8, -11})
-"""Statuses of processes that compiled code ended."""
 RESTARTED = re.compile(r"will restart worker group", re.IGNORECASE)
 """torch.distributed.elastic's agent, before another attempt."""
 _WRITTEN_TOGETHER = re.compile(r"(?P<one>[A-Za-z_]+?(?:Error|Exception))(?P=one)+:")

@@ -9,7 +9,6 @@ from dataclasses import replace
 from ranksafe.localization import Language
 from ranksafe.runs.diagnosis.attempts import is_recovered, last_attempt
 from ranksafe.runs.diagnosis.common_failure import (
-    CRASHES,
     LAUNCHER_WORDS,
     RESTARTED,
     follows,
@@ -21,6 +20,7 @@ from ranksafe.runs.diagnosis.loose_tracebacks import NO_RANK, add_loose
 from ranksafe.runs.diagnosis.lost_threads import add_threads, of_threads
 from ranksafe.runs.diagnosis.survived import counts_on, final, last_traceback, went_on
 from ranksafe.runs.diagnosis.whole_log import ARGUMENTS, finished
+from ranksafe.runs.explain.deaths import CRASHES
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence, fatal_frames
 from ranksafe.runs.explain.explain import explain
 from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher

@@ -24,7 +24,10 @@ _OWN_ABORT = re.compile(
 """glibc's last words before it aborts a process."""
 
 
-_CRASHES = frozenset({-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL})
+CRASHES = frozenset(
+    {-signal.SIGABRT, -signal.SIGSEGV, -signal.SIGBUS, -signal.SIGILL, -signal.SIGFPE}
+)
+"""Statuses of processes that compiled code ended."""
 
 
 class Ending(str, Enum):
@@ -68,7 +71,7 @@ def deaths_of(evidence: Evidence, report: LauncherReport) -> list[Death]:
 
 def is_crash(death: Death) -> bool:
     """Whether compiled code ended the process."""
-    return (death.exit or 0) in _CRASHES
+    return (death.exit or 0) in CRASHES
 
 
 def _as_finished(death: Death) -> Death:
