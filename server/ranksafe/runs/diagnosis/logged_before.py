@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +18,12 @@ from ranksafe.runs.model import Failure
 
 _PLAIN = frozenset({"exception", "user-error"})
 """Kinds of failure whose cause may lie before the line that raised them."""
+_NOT_FINITE = "not-finite"
+_NUMPY_WARNS = re.compile(
+    r"(?P<file>[^\s:]+\.py):(?P<line>\d+): RuntimeWarning: (?P<words>(?:divide by zero|invalid value|overflow) "
+    r"encountered"
+    r"[^\n]*)"
+)
 _HABIT = 2
 _LONGEST = 160
 
@@ -25,6 +32,8 @@ def with_logged_before(
     failure: Failure, evidence: Evidence, said: SaidBy, user_code: UserCode
 ) -> Failure:
     """The failure with a word on the last error that its rank had logged before, if there is one."""
+    if failure.kind == _NOT_FINITE:
+        return _with_warning_of_numpy(failure, said)
     rank = evidence.ranks.get(failure.rank) if failure.rank is not None else None
     if rank is None or failure.kind not in _PLAIN or not failure.root_cause:
         return failure
@@ -35,6 +44,19 @@ def with_logged_before(
     place = f"{Path(frame.filename).name}:{frame.line}"
     text = before.raised.text.strip().split("\n", 1)[0][:_LONGEST]
     told = _LOGGED_BEFORE.filled(text=text, place=place)
+    return replace(failure, explanation=words.both(failure.explanation, told))
+
+
+def _with_warning_of_numpy(failure: Failure, said: SaidBy) -> Failure:
+    """Where numbers broke down: the first place that numpy had warned of, by the failed rank or by one without a "
+    "mark."""
+    own = said.ranks.get(failure.rank, []) if failure.rank is not None else []
+    lines = sorted((number, text) for each in (own, *said.others) for number, text in each)
+    found = next(filter(None, (_NUMPY_WARNS.search(text) for _, text in lines)), None)
+    if found is None:
+        return failure
+    place = f"{Path(found['file']).name}:{found['line']}"
+    told = _WARNED_BEFORE.filled(place=place, words=found["words"][:_LONGEST])
     return replace(failure, explanation=words.both(failure.explanation, told))
 
 
@@ -58,6 +80,10 @@ def _logged_before(rank: RankEvidence, said: SaidBy) -> Located | None:
     return last if sum(each.raised.text == last.raised.text for each in found) <= _HABIT else None
 
 
+_WARNED_BEFORE = Translated(
+    en='Before that, the log has "{words}" at {place}: that may be where it began.',
+    zh_cn="在此之前，日志中有 {place} 处的“{words}”：问题可能由此开始。",
+)
 _LOGGED_BEFORE = Translated(
     en="Before that, this rank had logged {text} at {place} and gone on: that may be where it began.",
     zh_cn="在此之前，该 rank 曾记录 {place} 处的 {text} 并继续运行：问题可能由此开始。",

@@ -76,6 +76,11 @@ def with_extent(
         if may_be_about_ranks(failure.message, failure.frames):
             return failure
         return _said_also(failure, words.EVERY_RANK)
+    if 1 < len(alike) < ranks and met < ranks and not evidence.going_on:
+        numbers = sorted(death.rank.rank for death in alike)
+        if numbers[0] >= 0:
+            listed = ", ".join(map(str, numbers))
+            return _said_also(failure, words.SOME_RANKS.filled(ranks=listed))
     alone = ranks > 1 and met == 1 and root.rank.raised_at != LOOSE
     # While the run goes on, the others may meet it yet.
     alone = alone and not evidence.going_on

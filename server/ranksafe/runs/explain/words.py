@@ -23,6 +23,10 @@ ONLY_ONE_RANK = Translated(
     "the data, or what only it does.",
     zh_cn="运行结束前只有该 rank 报告了它，因此它可能与 rank 有关：该 rank 分到的数据，或只有它执行的操作。",
 )
+SOME_RANKS = Translated(
+    en="Ranks {ranks} reported it, the others did not before the run ended.",
+    zh_cn="rank {ranks} 报告了它，其他 rank 在运行结束前没有。",
+)
 STARVED = Translated(
     en='This exception ended "{where}", a thread or process of the rank, which then waited for it in vain ({type}).',
     zh_cn="该异常终止了该 rank 的线程或进程“{where}”，随后该 rank 一直徒劳地等待它（{type}）。",

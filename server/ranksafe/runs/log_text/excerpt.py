@@ -61,6 +61,7 @@ TELLING = (
         "closed by remote",
         "REMOTE HOST",
         "no socket interface",
+        "encountered in ",
     ),
 )
 """Parts of every message that is known or looks like an error; a line without any of them is not looked at."""

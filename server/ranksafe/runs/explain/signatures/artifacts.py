@@ -152,6 +152,18 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     _of_files(
         "tokenizer",
+        r"Unable to create tensor, you should probably activate truncation and/or padding[^\n]*features "
+        r"\(`labels` in this case\)",
+        en="The labels of the samples in one batch have different lengths, and this collator pads only what the "
+        "tokenizer makes: use one that pads the labels, too (DataCollatorForTokenClassification, "
+        "DataCollatorForSeq2Seq), or pad them with -100 in the data set. Labels that are nested lists or texts do it "
+        "as well.",
+        zh="同一批次中样本的标签长度不同，而该 collator 只填充分词器产生的列：请使用同时填充标签的 collator"
+        "（DataCollatorForTokenClassification、DataCollatorForSeq2Seq），或在数据集中用 -100 填充。"
+        "标签为嵌套列表或文本时也会如此。",
+    ),
+    _of_files(
+        "tokenizer",
         r"Unable to create tensor, you should probably activate truncation and/or padding",
         en="Samples of different lengths, or columns that are no numbers, are put into one batch: tokenise with "
         "padding and truncation, and remove the columns that the model does not take.",

@@ -94,6 +94,16 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     _of_trainers(
         _SETTINGS,
+        r"The `metric_for_best_model` training argument is set to '(?P<name>[^']+)', which is not found in the "
+        r"evaluation "
+        r"metrics\. The available evaluation metrics are: (?P<there>\[[^\]]*\])",
+        en="metric_for_best_model is {name}, which the evaluation does not give; there are {there}. Name one of these, "
+        "or let compute_metrics return it.",
+        zh="metric_for_best_model 为 {name}，而评估结果中没有该指标；现有 {there}。请使用其中之一，"
+        "或让 compute_metrics 返回它。",
+    ),
+    _of_trainers(
+        _SETTINGS,
         r"At most one of fp16 and bf16 can be True",
         en="Both fp16 and bf16 are asked for: choose one (bf16 where the GPU has it).",
         zh="同时要求 fp16 和 bf16：请选择其一（GPU 支持时选 bf16）。",
