@@ -49,6 +49,9 @@ def _clearml(module: Any) -> None:
         _note("clearml")
         if not module.Task._offline_mode:
             module.Task.set_offline(True)
+        # Its reporting process is forked while a thread of it starts git: where starting a program takes longer than
+        # a switch of threads, as from layered folders, the fork inherits the pipe that the thread then waits at.
+        module.Task._report_subprocess_enabled = False
         return before(*arguments, **keywords)
 
     module.Task.init = init
