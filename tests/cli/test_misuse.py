@@ -209,6 +209,11 @@ def test_a_folder_that_may_not_be_read(tmp_path: Path) -> None:
     for command in ("check", "fix"):
         done = shell(f"{drop} {SHELL} {command} locked", tmp_path)
         assert (done.returncode, done.stderr) == (2, "ranksafe: locked: Permission denied\n")
+    below = shell(f"{drop} {SHELL} check .", tmp_path)
+    assert (below.returncode, below.stderr) == (
+        0,
+        "ranksafe: ./locked: Permission denied; left out\n",
+    )
 
 
 def test_ctrl_c_while_the_modules_are_loaded(tmp_path: Path) -> None:

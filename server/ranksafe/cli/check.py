@@ -98,7 +98,7 @@ def _check(arguments: argparse.Namespace, language: Language) -> int:
         data = b""
         named = {Path(path) for path in arguments.paths or ["."]}
         results = check_files(
-            find_files(sorted(named), options.configurations),
+            find_files(sorted(named), options.configurations, language),
             options,
             registry,
             with_edits=arguments.output_format in ("json", "sarif"),

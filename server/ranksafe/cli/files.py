@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,8 +12,11 @@ from ranksafe.checker.configuration import (
     LoadedConfiguration,
     load_configuration,
 )
+from ranksafe.cli.terminal import note
+from ranksafe.localization import Language, Translated
 
 SUFFIXES = (".py",)
+_LEFT_OUT = Translated("{path}: {reason}; left out", "{path}：{reason}；已跳过")
 
 
 @dataclass(slots=True)
@@ -44,16 +47,23 @@ class Configurations:
         return list(unique.values())
 
 
-def find_files(paths: Iterable[Path], configurations: Configurations) -> list[Path]:
+def find_files(
+    paths: Iterable[Path], configurations: Configurations, language: Language
+) -> list[Path]:
     """Named files as they are, whatever their names; below named folders every Python file that is not excluded.
 
-    Each file once, in the order of the arguments and sorted below folders. Raises FileNotFoundError, and OSError for a
-    named folder that cannot be read.
+    Each file once, in the order of the arguments and sorted below folders. A folder below them that cannot be read is
+    named on stderr and left out. Raises FileNotFoundError, and OSError for a named folder that cannot be read.
     """
+
+    def left_out(error: OSError) -> None:
+        said = _LEFT_OUT.filled(path=error.filename, reason=error.strerror or error)
+        note(said.in_language(language))
+
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            for file in _below(path, configurations):
+            for file in _below(path, configurations, left_out):
                 found.setdefault(file)
         elif path.exists():
             found.setdefault(path)
@@ -62,11 +72,14 @@ def find_files(paths: Iterable[Path], configurations: Configurations) -> list[Pa
     return list(found)
 
 
-def _below(folder: Path, configurations: Configurations) -> Iterator[Path]:
+def _below(
+    folder: Path, configurations: Configurations, left_out: Callable[[OSError], None]
+) -> Iterator[Path]:
     def refuse(error: OSError) -> None:
-        # Whoever named it must not take it for checked; what lies deeper is passed over as before.
+        # Whoever named it must not take it for checked.
         if error.filename == str(folder):
             raise error
+        left_out(error)
 
     for root, folders, files in os.walk(folder, onerror=refuse):
         here = Path(root)

@@ -94,7 +94,7 @@ class _Fixing:
         if paths == ["-"]:
             return self._fix_stdin()
         named = {Path(path) for path in paths}
-        files = find_files(named, self._options.configurations)
+        files = find_files(named, self._options.configurations, self._language)
         # Before anything is written: what a broken configuration says is not known, so neither is what to repair.
         for path in files:
             self._options.configurations.of_file(path)
