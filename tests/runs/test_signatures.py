@@ -257,6 +257,11 @@ def test_every_signature_is_complete(entry: Signature) -> None:
     assert entry.code is None or re.fullmatch(r"RS\d{3}", entry.code)
 
 
+def test_what_is_told_of_ranks_is_never_called_independent_of_them() -> None:
+    plain = [entry.explanation.en for entry in SIGNATURES if entry.plain]
+    assert [told for told in plain if re.search(r"\branks?\b", told)] == []
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "facts"),
     [

@@ -26,9 +26,10 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="{option} 自行决定顺序：请在 DataLoader 的参数中去掉 shuffle（使用 batch_sampler 时还有 batch_size、"
         "sampler 和 drop_last）；DistributedSampler 自身接受 shuffle。",
     ),
-    _of_data(
+    signature(
         _ARGUMENTS,
         r"DataLoader with IterableDataset: expected unspecified (?P<option>\w+) option",
+        raised_only=True,
         en="An IterableDataset decides its order itself, so the DataLoader takes no {option} for it. Shuffle inside "
         "the data set, and let each rank and each worker read its own share there.",
         zh="IterableDataset 自行决定顺序，因此 DataLoader 不接受 {option}。请在数据集内部打乱顺序，并在其中让每个 "
@@ -136,20 +137,22 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="读取该 LMDB 的进程多于其允许的数量：每个 rank 及其每个 DataLoader worker 各占一个。请用更大的 "
         "max_readers 打开，或在无人写入时使用 lock=False。",
     ),
-    _of_data(
+    signature(
         _DAMAGED,
         r"\A(?:\w+\.)*(?:BadZipFile: (?P<zip>[^\n]+)|BadGzipFile: (?P<gzip>[^\n]+)|ReadError: (?:file could not be "
         r"opened "
         r"successfully|not a gzip file|unexpected end of data|bad checksum|empty file|invalid header)|EOFError: "
         r"Compressed file ended before the end-of-stream marker was reached)",
+        raised_only=True,
         en="An archive cannot be read[[ ({zip})]][[ ({gzip})]]: it was downloaded or written only in part (another "
         "rank may still be writing it), or it is another format than its name says.",
         zh="无法读取压缩文件[[（{zip}）]][[（{gzip}）]]：下载或写入不完整（其他 rank 可能仍在写入），"
         "或其格式与文件名不符。",
     ),
-    _of_data(
+    signature(
         _DAMAGED,
         r"\A(?:\w+\.)*EmptyDataError: No columns to parse from file",
+        raised_only=True,
         en="The table is empty: the file was cut off, is still being written, or holds no data.",
         zh="表格为空：文件被截断、仍在写入，或没有数据。",
     ),

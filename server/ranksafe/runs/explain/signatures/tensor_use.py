@@ -195,9 +195,10 @@ SIGNATURES: tuple[Signature, ...] = (
         "move them in the training loop, or leave pin_memory off.",
         zh="pin_memory 用于 CPU 张量，而数据集返回 {type}：请返回 CPU 张量并在训练循环中移动，或关闭 pin_memory。",
     ),
-    _of_tensors(
+    signature(
         "metric-input",
         r"Found input variables with inconsistent numbers of samples: (?P<counts>\[[\d, ]+\])",
+        raised_only=True,
         en="Labels and predictions do not have the same number of samples: {counts}. Where several ranks evaluate, "
         "gather both the same way.",
         zh="标签与预测的样本数不同：{counts}。若由多个 rank 评估，请以同样的方式汇集两者。",

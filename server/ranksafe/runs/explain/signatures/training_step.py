@@ -47,9 +47,10 @@ SIGNATURES: tuple[Signature, ...] = (
         "{type})]].",
         zh="优化器需要参数：model.parameters() 或参数组[[（得到的是 {got}）]][[（得到的是 {type}）]]。",
     ),
-    _of_a_step(
+    signature(
         _SCHEDULER,
         r"Tried to step (?P<step>\d+) times\. The specified number of total steps is (?P<total>\d+)",
+        raised_only=True,
         en="The scheduler was made for {total} steps, and this is step {step}: it is stepped more often than planned "
         "(per batch instead of per optimizer step, more epochs, a resumed run), or total_steps was computed for "
         "another number of ranks or for gradient accumulation.",
@@ -65,9 +66,10 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="以 last_epoch >= 0 创建的调度器会接续之前的调度器，因此优化器要先恢复状态："
         "请在创建调度器之前加载优化器的 state_dict，或以 last_epoch=-1 创建并加载其 state_dict。",
     ),
-    _of_a_step(
+    signature(
         _SCHEDULER,
         r"Expected positive integer (?P<name>total_steps|steps_per_epoch|epochs|T_0), but got (?P<got>\S+)",
+        raised_only=True,
         en="The scheduler gets {name}={got}: a number of steps that came out as 0 or as no integer, often because "
         "the data was divided by batch size, ranks and accumulation steps (use math.ceil, at least 1).",
         zh="调度器得到 {name}={got}：步数为 0 或不是整数，常见原因是数据量除以批大小、rank "
