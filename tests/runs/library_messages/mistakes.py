@@ -307,6 +307,7 @@ MISTAKES: dict[str, Callable[[], Any]] = {
         torch.zeros(2, 3, 4, 4), torch.zeros(2, 1, 4, 4).long()
     ),
     "dtype-mismatch 8": lambda: nn.CrossEntropyLoss()(torch.zeros(2, 3), torch.zeros(2, 3).long()),
+    "shape-mismatch 19": lambda: np.array([np.zeros((2, 3)), np.zeros((2, 4))]),
     "tensor-misused 7": lambda: torch.zeros(2)[torch.zeros(2)],
     "tensor-misused 8": _made_for_inference,
     "tensor-misused 9": lambda: torch.tensor(["a"]),

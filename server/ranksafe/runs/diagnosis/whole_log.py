@@ -39,7 +39,8 @@ def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
         failure = replace(failure, rank=None)
     if failure.kind == "exit-status" and not failure.frames:
         complaint = last_complaint(_of_rank(failure.rank, _before_report(said)))
-        told = words.PRINTED_BEFORE.filled(line=complaint) if complaint else words.NOT_IN_LOG
+        unknown = words.NOTHING_KNOWN_IN_LOG if _before_report(said) else words.NOT_IN_LOG
+        told = words.PRINTED_BEFORE.filled(line=complaint) if complaint else unknown
         known = match(complaint) if complaint and is_exception(complaint) else None
         if complaint and known is not None and not known[0].secondary:
             failure = replace(failure, kind=known[0].kind, code=known[0].code, message=complaint)

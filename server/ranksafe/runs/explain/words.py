@@ -87,6 +87,13 @@ EXITED = Translated(
     "connection to it.",
     zh_cn="该 rank 以退出码自行结束，没有抛出异常；其他 rank 随后与它失去连接。",
 )
+NOTHING_KNOWN_IN_LOG = Translated(
+    en="The launcher says that this rank failed; no traceback and no message that is known tells why. The last lines "
+    "before it are shown, and more may be in the rank's own standard error (torchrun keeps it with --log-dir and "
+    "--redirects 3).",
+    zh_cn="启动器报告该 rank 失败；没有 traceback 或已知的消息说明原因。下面显示其之前的最后几行，更多内容可能在该 "
+    "rank 自己的标准错误中（torchrun 可用 --log-dir 和 --redirects 3 保存）。",
+)
 NOT_IN_LOG = Translated(
     en="The launcher says that this rank failed, and this log does not say why: look at the rank's own standard error "
     "(torchrun keeps it with --log-dir and --redirects 3).",

@@ -125,6 +125,16 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "configuration",
+        # hydra-core 1.3.8 prints it without a traceback.
+        r"^Could not override '(?P<key>[^']+)'\.(?: |$)",
+        plain=True,
+        en="Hydra's configuration has no key {key} to override: it is misspelt or of another configuration. + before "
+        "an "
+        "override adds a new key.",
+        zh="Hydra 的配置中没有可覆盖的键 {key}：拼写有误，或属于其他配置。在覆盖项前加 + 可新增键。",
+    ),
+    signature(
+        "configuration",
         r"Could not override '(?P<key>[^']+)'|Key '(?P<name>[^']+)' is not in struct"
         r"|Missing mandatory value: (?P<missing>\S+)|MissingConfigException: (?P<why>[^\n]+)"
         r"|Cannot find primary config '(?P<primary>[^']+)'|InterpolationKeyError: (?P<interpolation>[^\n]+)",

@@ -56,8 +56,20 @@ SIGNATURES: tuple[Signature, ...] = (
     _of_tensors(
         _SHAPE,
         r"too many indices for (?:tensor of dimension (?P<dimension>\d+)|array: array is (?P<array>\d+)-dimensional)",
-        en="More indices are given than the tensor has dimensions[[ ({dimension})]][[ ({array})]].",
-        zh="索引的个数多于张量的维数[[（{dimension}）]][[（{array}）]]。",
+        en="More indices are given than the tensor has dimensions[[ ({dimension})]][[ ({array})]]. A tensor made of "
+        "an empty list (an image without boxes), or squeezed, has fewer than the others.",
+        zh="索引的个数多于张量的维数[[（{dimension}）]][[（{array}）]]。由空列表（例如没有框的图像）创建的张量，"
+        "或经过 squeeze 的张量，维数会更少。",
+    ),
+    _of_tensors(
+        _SHAPE,
+        r"requested array has an inhomogeneous shape(?: after \d+ dimensions?)?(?:\. The detected shape was "
+        r"(?P<shape>\([\d, ]*\)) \+ inhomogeneous part)?",
+        en="Arrays of different shapes are to become one[[: {shape} is all that they share]]. Rows differ in length "
+        "(pad them), or a tuple of several outputs is taken for one (the predictions of a Trainer's evaluation are a "
+        "tuple where the model returns more than logits: take the first).",
+        zh="要把形状不同的数组合成一个[[：共同的部分只有 {shape}]]。各行长度不同（请填充），"
+        "或把由多个输出组成的元组当作一个数组（若模型返回的不只是 logits，Trainer 评估的预测就是元组：请取第一个）。",
     ),
     _of_tensors(
         _SHAPE,

@@ -97,10 +97,10 @@ SIGNATURES: tuple[Signature, ...] = (
         r"The `metric_for_best_model` training argument is set to '(?P<name>[^']+)', which is not found in the "
         r"evaluation "
         r"metrics\. The available evaluation metrics are: (?P<there>\[[^\]]*\])",
-        en="metric_for_best_model is {name}, which the evaluation does not give; there are {there}. Name one of these, "
-        "or let compute_metrics return it.",
-        zh="metric_for_best_model 为 {name}，而评估结果中没有该指标；现有 {there}。请使用其中之一，"
-        "或让 compute_metrics 返回它。",
+        en="metric_for_best_model is {name}, which the evaluation does not give; there are {there}. Name one of "
+        "these, or let compute_metrics return it.",
+        zh="metric_for_best_model 为 {name}，而评估结果中没有该指标；现有 {there}。请使用其中之一，或让 "
+        "compute_metrics 返回它。",
     ),
     _of_trainers(
         _SETTINGS,
@@ -120,6 +120,15 @@ SIGNATURES: tuple[Signature, ...] = (
         en="The model has no layers named {names}, which LoRA is to adapt: other architectures have other names "
         '(print the model, or use target_modules="all-linear").',
         zh="模型中没有名为 {names} 的层供 LoRA 适配：不同架构的名称不同（请打印模型，或使用 "
+        'target_modules="all-linear"）。',
+    ),
+    _of_trainers(
+        _SETTINGS,
+        # peft 0.21.2, peft/tuners/tuners_utils.py.
+        r"No modules were targeted for adaptation|No `target_modules` passed but also no `target_parameters` found",
+        en="LoRA found no layer to adapt: none of the target_modules is a layer of this model. Other architectures "
+        'have other names (print the model, or use target_modules="all-linear").',
+        zh="LoRA 找不到可适配的层：target_modules 中没有一个是该模型的层。不同架构的名称不同（请打印模型，或使用 "
         'target_modules="all-linear"）。',
     ),
     _of_trainers(
