@@ -16,7 +16,8 @@ _WARNING = re.compile(r"Warning\b|(?<!NCCL )\bWARN(?:ING)?\b|^\[?W\d*[ \]]|\[W\d
 _COMPLAINS = re.compile(
     r"^[EFC] ?\d{4}-?\d\d|^\W{0,3}(?:\S+ )?(?:ERROR|FATAL|CRITICAL|Fatal|Error|error)\b(?: error)?\W? ?:? ?\S"
     r"|\b(?i:not found|does not exist|no such|failed|cannot|can't|could not|couldn't|unable to|invalid|aborting"
-    r"|exiting|stopping|unknown|unsupported|unrecognized|missing|must be|must not|not allowed|giving up|refus\w+|corrupt\w*|mismatch"
+    r"|exiting|stopping|unknown|unsupported|unrecognized|missing|must be|must not|not allowed|giving up|refus\w+"
+    r"|corrupt\w*|mismatch"
     r"|denied|exceeds|out of range|is empty|no (?:samples|data|files|such)|expected)\b"
 )
 _COMPLAINT = 300
