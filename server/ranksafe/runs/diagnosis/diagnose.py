@@ -19,7 +19,7 @@ from ranksafe.runs.diagnosis.logged_before import with_logged_before
 from ranksafe.runs.diagnosis.loose_tracebacks import NO_RANK, add_loose
 from ranksafe.runs.diagnosis.lost_threads import add_threads, of_threads
 from ranksafe.runs.diagnosis.survived import counts_on, final, last_traceback, went_on
-from ranksafe.runs.diagnosis.whole_log import ARGUMENTS, finished
+from ranksafe.runs.diagnosis.whole_log import finished, is_of_the_command
 from ranksafe.runs.explain.deaths import CRASHES
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence, fatal_frames
 from ranksafe.runs.explain.explain import explain
@@ -83,8 +83,7 @@ def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
     user_code = UserCode((), anywhere=True)
     failures, _ = explain(evidence, user_code, language)
     failures = [with_logged_before(failure, evidence, said, user_code) for failure in failures]
-    if failures and (evidence.alike or failures[0].kind == ARGUMENTS):
-        # All ranks get the same arguments.
+    if failures and (evidence.alike or is_of_the_command(failures[0])):
         failures = [replace(failures[0], rank=None)]
     return [finished(failure, said, evidence.launcher) for failure in failures]
 

@@ -10,6 +10,7 @@ from ranksafe.runs.diagnosis.survived import final, not_gone_on
 from ranksafe.runs.explain.evidence import LOOSE, Raised, RankEvidence
 from ranksafe.runs.explain.interleaved import interleaved_traceback
 from ranksafe.runs.explain.launcher_report import LauncherReport
+from ranksafe.runs.explain.printed import printed_failure
 from ranksafe.runs.explain.slurm_tasks import exited_rank
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks, outside
 from ranksafe.runs.explain.unfold import announced_rank, spawned_rank
@@ -56,6 +57,9 @@ def add_loose(
     if chosen.raised.type == _EXITED:
         # The launcher's report has it.
         return
+    if is_launchers(chosen.raised) and exits and _is_printed(said):
+        # Another launcher's: these ranks were started, and say why they ended.
+        return
     number = _rank_of(chosen, ranks, said, report, launcher)
     rank = ranks.setdefault(number, RankEvidence(number))
     if rank.raised is not None and follows(chosen.raised):
@@ -89,6 +93,15 @@ def _rank_of(
     several = bool(said.ranks) or was_launched(launcher) or _is_childs(raised)
     seen = _first(report.first, exited_rank(launcher))
     return (NO_RANK if several else 0) if seen is None else seen
+
+
+def _is_printed(said: SaidBy) -> bool:
+    """Whether a message that is known by itself stands outside of tracebacks."""
+    for lines in said.others:
+        printed = printed_failure(outside(lines, locate_tracebacks(lines)))
+        if printed is not None and not printed.secondary:
+            return True
+    return False
 
 
 def _first(*numbers: int | None) -> int | None:

@@ -14,7 +14,9 @@ from ranksafe.runs.explain.slurm_tasks import failed_task, tasks_are_ranks
 from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.model import Failure
 
-ARGUMENTS: Final = "script-arguments"
+_ARGUMENTS: Final = "script-arguments"
+_NO_SCRIPT = "can't open file '"
+"""CPython's word for a script that is not there (Modules/main.c)."""
 _REPORT = re.compile(
     r"^\[rank\d+\]: Traceback|failed \(exitcode: |ChildFailedError|Sending process \d+ closing signal"
 )
@@ -28,6 +30,11 @@ _LOST_ARGUMENT = re.compile(
     re.MULTILINE,
 )
 """A shell's complaint (bash, dash, zsh) about an argument that it took for a command."""
+
+
+def is_of_the_command(failure: Failure) -> bool:
+    """Whether the command line is at fault, which all ranks share."""
+    return failure.kind == _ARGUMENTS or _NO_SCRIPT in failure.message
 
 
 def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
@@ -51,7 +58,7 @@ def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
             failure = replace(failure, filename=printed_at["file"], line=int(printed_at["line"]))
     lost = (
         _LOST_ARGUMENT.search("\n".join(text for _, text in said.tail))
-        if failure.kind == ARGUMENTS
+        if failure.kind == _ARGUMENTS
         else None
     )
     if lost is not None:

@@ -53,6 +53,9 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
     """The failure with what only the whole run can tell."""
     if failure.kind == "collective-timeout":
         return _compared(failure, evidence, report)
+    if failure.kind == "collective-failed" and "Hccl" in failure.message:
+        silent = _with_the_silent(failure, evidence, report)
+        return failure if silent is None else replace(failure, explanation=silent)
     if failure.kind == gpu_memory.KIND:
         return _with_own_processes(failure, evidence, report)
     if failure.kind in ("killed", "worker-killed", "worker-died", "ray-worker-died"):
@@ -162,10 +165,17 @@ def _with_the_silent(
     """The only rank that was still running when the launcher stopped it: the one that did not come."""
     spoke = {number for number, rank in evidence.ranks.items() if rank.raised is not None}
     stopped = [rank for rank, status in report.exits.items() if status == -signal.SIGTERM]
-    silent = [rank for rank in stopped if rank not in spoke]
+    silent = [rank for rank in stopped or _unreported(report) if rank not in spoke]
     if len(silent) != 1 or failure.rank is None or failure.rank == silent[0]:
         return None
     return both(failure.explanation, _STILL_RAN.filled(rank=silent[0]))
+
+
+def _unreported(report: LauncherReport) -> list[int]:
+    """The rank of the only process that was stopped and is not in the report, where one number is missing there."""
+    processes = report.stopped_pids - set(report.pids.values())
+    missing = set(range(max(report.exits, default=0))) - set(report.exits)
+    return list(missing) if len(processes) == len(missing) == 1 else []
 
 
 def _ranks(evidence: Evidence) -> list[int]:

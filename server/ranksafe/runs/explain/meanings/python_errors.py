@@ -51,8 +51,14 @@ MEANINGS: tuple[Meaning, ...] = (
     ),
     means(
         r"TypeError: (?P<name>[\w.<>]+)\(\)[^\n]*?argument '?(?P<argument>[\w ()]+?)'? (?:\(position \d+\) )?must be "
-        r"(?P<needs>[\w. ]+), not (?P<given>[\w.]+)",
+        r"(?P<needs>[\w.]+), (?:not|but got) (?P<given>[\w.]+)",
         "{name} needs a {needs} for its argument {argument} and gets a {given}.",
+        "{name} 的参数 {argument} 需要 {needs}，而得到的是 {given}。",
+    ),
+    means(
+        r"TypeError: (?P<name>[\w.<>]+)\(\)[^\n]*?argument '?(?P<argument>[\w ()]+?)'? (?:\(position \d+\) )?must be "
+        r"(?P<needs>[\w. ]+), (?:not|but found element of type|but got) (?P<given>[\w.]+)",
+        "{name} needs {needs} for its argument {argument} and gets {given}.",
         "{name} 的参数 {argument} 需要 {needs}，而得到的是 {given}。",
     ),
     means(

@@ -179,7 +179,8 @@ SIGNATURES: tuple[Signature, ...] = (
         "sharded-weight",
         # DeepSpeed ZeRO-3 leaves an empty tensor in place of each parameter; transformers, torch.
         r"'weight' must be 2-D|Trying to set a tensor of shape torch\.Size\(\[0\]\)"
-        r"|size mismatch for [^\n]*: copying a param with shape torch\.Size\(\[0\]\)",
+        r"|size mismatch for [^\n]*: copying a param with shape torch\.Size\(\[0\]\)"
+        r"|setStorage: sizes [^\n]* are out of bounds for storage of size 0",
         en="A weight is empty or flat instead of whole: under DeepSpeed ZeRO-3 (shape [0]) and FSDP each rank holds "
         "only its share outside of the wrapped model's own forward. Call the wrapped model rather than its parts, or "
         "gather the weight first (deepspeed.zero.GatheredParameters, FSDP.summon_full_params); ZeRO-3 saves whole "

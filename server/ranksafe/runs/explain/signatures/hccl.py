@@ -104,4 +104,13 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="进程请求了一个它看不到的 NPU[[（{npu}）]]：同组各 rank 的 ASCEND_RT_VISIBLE_DEVICES 必须能看到彼此的 NPU，"
         "且每个 rank 要设置自己的设备。",
     ),
+    signature(
+        "collective-failed",
+        # torch_npu, torch_npu/csrc/core/npu/NPUException.
+        r"The process exits for this inner error, and the current working operator name is (?P<operator>Hccl\w+)",
+        en="The collective {operator} failed on the NPU. What it met stands above it or in the files below "
+        "~/ascend/log (plog): most often another rank that did not come, or that ended.",
+        zh="集合通信 {operator} 在 NPU 上失败。其原因见上方输出或 ~/ascend/log 下的 plog 文件：多半是另一个 rank "
+        "没有到达或已结束。",
+    ),
 )

@@ -93,8 +93,10 @@ SIGNATURES: tuple[Signature, ...] = (
     _of_layers(
         _SHAPE,
         r"expected sequence of length (?P<one>\d+) at dim (?P<dimension>\d+) \(got (?P<two>\d+)\)",
-        en="Lists of different lengths ({one} and {two}) cannot become one tensor: pad them first.",
-        zh="长度不同的列表（{one} 与 {two}）无法组成一个张量：请先填充。",
+        en="Lists of different lengths ({one} and {two}) cannot become one tensor: pad them first. Tokenised texts "
+        "need padding=True, or a collator that pads (DataCollatorWithPadding; labels need one that pads them, too).",
+        zh="长度不同的列表（{one} 与 {two}）无法组成一个张量：请先填充。分词后的文本需要 padding=True，"
+        "或使用会填充的 collator（DataCollatorWithPadding；标签需要同时填充标签的 collator）。",
     ),
     signature(
         "cuda-library-error",

@@ -119,7 +119,7 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|The expanded size of the tensor \((?P<expanded>\d+)\) must match the existing size \((?P<existing>\d+)\)"
         r"|all the input array dimensions (?:except for the concatenation axis )?must match exactly"
         r"|mat1 dim 1 must match mat2 dim 0"
-        r"|expected sequence of length \d+ at dim \d+ \(got \d+\)|must match the size of tensor|einsum\(\): "
+        r"|must match the size of tensor|einsum\(\): "
         r"|input\.size\(-1\) must be equal to input_size|Expected tensor to have size \d+ at dimension"
         r"|The shape of the mask (?P<mask>\[[^\]]*\]) at index \d+ does not match the shape of the indexed tensor",
         en="The shapes do not fit together[[: {shapes}]][[: {one} into {two}]][[: {output} and {broadcast}]]"
