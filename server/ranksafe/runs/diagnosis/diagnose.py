@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
@@ -121,7 +122,7 @@ def evidence_of(said: SaidBy) -> Evidence:
         if number in ranks:
             ranks[number].pid = pid
     _add_stack(ranks, launcher, report)
-    if not caused and not any(code < 0 for code in report.exits.values()):
+    if not caused and not _by_signal(report):
         _add_printed(ranks, said, report, ended)
         if any(rank.raised and not _only_follows(rank) for rank in ranks.values()):
             ranks = {number: rank for number, rank in ranks.items() if rank.raised is not None}
@@ -139,6 +140,14 @@ def evidence_of(said: SaidBy) -> Evidence:
     if not failed:
         return Evidence({}, launcher="", returncode=None)
     return Evidence(ranks, launcher="\n".join(reports), returncode=1, repeats=said.repeats)
+
+
+def _by_signal(report: LauncherReport) -> bool:
+    """Whether a signal ended the run: those that the launcher stopped after another rank's end are no reason."""
+    signals = {code for code in report.exits.values() if code < 0}
+    if any(code > 0 for code in report.exits.values()):
+        signals.discard(-signal.SIGTERM)
+    return bool(signals)
 
 
 def ended_badly(said: SaidBy) -> bool:

@@ -11,10 +11,13 @@ from ranksafe.runs.explain import words
 from ranksafe.runs.explain.printed import is_exception, last_complaint
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.slurm_tasks import failed_task, tasks_are_ranks
+from ranksafe.runs.log_text.progress import is_completion
 from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.model import Failure
 
 _ARGUMENTS: Final = "script-arguments"
+_PEER_LOST = "peer-lost"
+_LOCAL_RANK = "local-rank-argument"
 _NO_SCRIPT = "can't open file '"
 """CPython's word for a script that is not there (Modules/main.c)."""
 _REPORT = re.compile(
@@ -23,6 +26,7 @@ _REPORT = re.compile(
 _OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
 _UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
 _TAIL_SHOWN = 12
+_LONGEST = 120
 _PRINTED_AT = re.compile(r"(?:^|[\s\[(])(?P<file>[\w./-]*\w\.py):(?P<line>\d+)[\])]?(?=[\s:]|$)")
 """Where a logger says that its caller stands."""
 _LOST_ARGUMENT = re.compile(
@@ -34,7 +38,7 @@ _LOST_ARGUMENT = re.compile(
 
 def is_of_the_command(failure: Failure) -> bool:
     """Whether the command line is at fault, which all ranks share."""
-    return failure.kind == _ARGUMENTS or _NO_SCRIPT in failure.message
+    return failure.kind in (_ARGUMENTS, _LOCAL_RANK) or _NO_SCRIPT in failure.message
 
 
 def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
@@ -64,9 +68,25 @@ def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
     if lost is not None:
         told = words.LOST_ARGUMENT.filled(argument=lost["argument"])
         failure = replace(failure, explanation=words.both(failure.explanation, told))
+    if failure.root_cause and failure.kind == _PEER_LOST:
+        failure = _with_finished(failure, said)
     if failure.root_cause and failure.kind in _UNKNOWN and not failure.frames:
         failure = replace(failure, excerpt=_end_of(said))
     return _with_task(failure, launcher)
+
+
+def _with_finished(failure: Failure, said: SaidBy) -> Failure:
+    """A lost connection with the only rank that had said that it was finished, if that is another one."""
+    done = {
+        rank: text.strip()[:_LONGEST]
+        for _, text in said.tail
+        if is_completion(text) and (rank := rank_in_record(text)) is not None
+    }
+    if len(done) != 1 or failure.rank in done:
+        return failure
+    ((rank, text),) = done.items()
+    told = words.FINISHED_BEFORE.filled(rank=rank, text=text)
+    return replace(failure, explanation=words.both(failure.explanation, told))
 
 
 def _of_rank(rank: int | None, lines: list[str]) -> list[str]:

@@ -23,6 +23,12 @@ ONLY_ONE_RANK = Translated(
     "the data, or what only it does.",
     zh_cn="运行结束前只有该 rank 报告了它，因此它可能与 rank 有关：该 rank 分到的数据，或只有它执行的操作。",
 )
+FINISHED_BEFORE = Translated(
+    en='Rank {rank} had said before that it was finished ("{text}"): it had fewer batches than the others, or left '
+    "early. Every rank needs the same number of steps (DistributedSampler, or the smallest number of all ranks).",
+    zh_cn="rank {rank} 此前已表示完成（“{text}”）：其批次少于其他 rank，或提前离开。每个 rank 需要相同的步数"
+    "（DistributedSampler，或取所有 rank 的最小值）。",
+)
 SOME_RANKS = Translated(
     en="Ranks {ranks} reported it, the others did not before the run ended.",
     zh_cn="rank {ranks} 报告了它，其他 rank 在运行结束前没有。",

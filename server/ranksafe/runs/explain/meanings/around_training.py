@@ -6,7 +6,7 @@ from ranksafe.runs.explain.meanings.meaning import Meaning, means
 
 MEANINGS: tuple[Meaning, ...] = (
     means(
-        r"ConnectionRefusedError: |ConnectionError: Error 111 connecting to (?P<address>\S+)\. ",
+        r"ConnectionRefusedError: |\w*Error: [^\n]*(?:Error 111 connecting to|\[Errno 111\] Connection refused)",
         "Nothing listens at the address: the server is not started, has ended, or the host or port is another one.",
         "该地址没有服务在监听：服务未启动、已结束，或主机、端口不对。",
     ),

@@ -150,10 +150,11 @@ SIGNATURES: tuple[Signature, ...] = (
     _of_tensors(
         "index-out-of-range",
         r"IndexError: index out of range in self",
-        en="An embedding got an index beyond its table: usually a token id beyond the vocabulary, or a position "
-        "beyond "
-        "the longest sequence that the model knows.",
-        zh="embedding 收到的索引超出其表：通常是 token id 超出词表，或位置超出模型所支持的最大长度。",
+        en="An embedding got an index beyond its table: usually a token id beyond the vocabulary (after tokens were "
+        "added: model.resize_token_embeddings(len(tokenizer))), or a position beyond the longest sequence that the "
+        "model knows.",
+        zh="embedding 收到的索引超出其表：通常是 token id 超出词表（添加 token 之后需调用 "
+        "model.resize_token_embeddings(len(tokenizer))），或位置超出模型所支持的最大长度。",
     ),
     _of_tensors(
         "index-out-of-range",
