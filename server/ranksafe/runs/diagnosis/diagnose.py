@@ -16,6 +16,7 @@ from ranksafe.runs.diagnosis.common_failure import (
     is_open_ended,
     ranks_alike,
 )
+from ranksafe.runs.diagnosis.last_lines import last_lines
 from ranksafe.runs.diagnosis.logged_before import with_logged_before
 from ranksafe.runs.diagnosis.loose_tracebacks import NO_RANK, add_loose
 from ranksafe.runs.diagnosis.lost_threads import add_threads, of_threads
@@ -81,6 +82,7 @@ def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
     evidence = evidence_of(said)
     evidence.alike = ranks_alike(evidence, said)
     evidence.open_ended = is_open_ended(evidence, said)
+    evidence.last_lines = last_lines(said)
     user_code = UserCode((), anywhere=True)
     failures, _ = explain(evidence, user_code, language)
     failures = [with_logged_before(failure, evidence, said, user_code) for failure in failures]

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.launcher_report import LauncherReport
-from ranksafe.runs.explain.locate import innermost_user_frame
 from ranksafe.runs.explain.signatures import gpu_memory, match
-from ranksafe.runs.explain.timeouts import compare_timeouts, missing_rank, named_missing
+from ranksafe.runs.explain.what_others_did import (
+    compared,
+    everything,
+    with_last_line,
+    with_the_silent,
+)
 from ranksafe.runs.explain.words import both
-from ranksafe.runs.model import Failure, Frame
+from ranksafe.runs.model import Failure
 
 _KERNEL_CHECK = re.compile(r"^.*\.cu:\d+: .*Assertion `.+` failed", re.MULTILINE)
 _ABORTED = re.compile(
@@ -44,7 +46,6 @@ _NCCL_FOLLOWS = re.compile(
 _LONGEST_WARNING = 240
 _NO_OTHERS = "<NO_OTHER_FAILURES>"
 """torch 2.13.0, torch/distributed/elastic/multiprocessing/errors/__init__.py."""
-_TWO_PLACES = 2
 _WORKER_SAYS = re.compile(r"Unexpected bus error encountered in worker[^\n]*")
 """torch, torch/csrc/DataLoader.cpp, the worker's handler of SIGBUS."""
 
@@ -52,14 +53,16 @@ _WORKER_SAYS = re.compile(r"Unexpected bus error encountered in worker[^\n]*")
 def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
     """The failure with what only the whole run can tell."""
     if failure.kind == "collective-timeout":
-        return _compared(failure, evidence, report)
+        return compared(failure, evidence, report)
     if failure.kind == "collective-failed" and "Hccl" in failure.message:
-        silent = _with_the_silent(failure, evidence, report)
+        silent = with_the_silent(failure, evidence, report)
         return failure if silent is None else replace(failure, explanation=silent)
     if failure.kind == gpu_memory.KIND:
         return _with_own_processes(failure, evidence, report)
     if failure.kind in ("killed", "worker-killed", "worker-died", "ray-worker-died"):
-        return _with_workers_word(_with_proof(failure, evidence), evidence)
+        proven = _with_workers_word(_with_proof(failure, evidence), evidence)
+        told = with_last_line(proven.explanation, failure.rank, evidence)
+        return replace(proven, explanation=told)
     if failure.kind == "fatal-signal":
         return _with_last_words(failure, evidence, report)
     if failure.kind == "cuda-assert":
@@ -84,9 +87,9 @@ def _with_local_rank(failure: Failure, report: LauncherReport) -> Failure:
 
 def _with_warning_of_nccl(failure: Failure, evidence: Evidence) -> Failure:
     """What NCCL itself had printed: a cause that is known, or its words."""
-    everything = _everything(evidence)
-    said = [found["words"].strip() for found in _NCCL_WARNS.finditer(everything)]
-    reasons = [found["words"].strip() for found in _NCCL_REASON.finditer(everything)]
+    printed = everything(evidence)
+    said = [found["words"].strip() for found in _NCCL_WARNS.finditer(printed)]
+    reasons = [found["words"].strip() for found in _NCCL_REASON.finditer(printed)]
     telling = [words for words in said if not _NCCL_FOLLOWS.search(words)]
     if "NCCL WARN" in failure.message:
         return failure
@@ -100,92 +103,6 @@ def _with_warning_of_nccl(failure: Failure, evidence: Evidence) -> Failure:
     return replace(failure, explanation=both(failure.explanation, warned))
 
 
-def _compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
-    """A timeout next to those of other ranks, told of the rank that was missing where the others tell which.
-
-    That rank's own line is not known: the one shown is where another waited for it.
-    """
-    named = named_missing(failure.message)
-    if named:
-        return replace(failure, rank=named[0] if len(named) == 1 else None)
-    said, ranks = _everything(evidence), _ranks(evidence)
-    aborted = {rank for rank, status in report.exits.items() if status == -signal.SIGABRT}
-    together = compare_timeouts(said, ranks, aborted)
-    if together is None and (places := _places(failure, evidence)):
-        return _at_different_lines(failure, places)
-    together = together or _with_the_silent(failure, evidence, report)
-    if together is None:
-        return failure
-    missing = None if failure.frames else missing_rank(said, ranks, aborted)
-    rank = failure.rank if missing is None else missing
-    return replace(failure, rank=rank, explanation=together)
-
-
-def _places(failure: Failure, evidence: Evidence) -> dict[int, Frame]:
-    """Where each rank waited: until the timeout, or until it lost one that had."""
-    places: dict[int, Frame] = {}
-    for number, rank in sorted(evidence.ranks.items()):
-        known = match(rank.raised.text) if rank.raised is not None else None
-        frame = innermost_user_frame(rank.raised.frames) if rank.raised is not None else None
-        waited = known is not None and known[0].kind in (failure.kind, "peer-lost")
-        if waited and frame is not None:
-            places[number] = frame
-    return places if len({_shown(frame) for frame in places.values()}) > 1 else {}
-
-
-def _at_different_lines(failure: Failure, places: Mapping[int, Frame]) -> Failure:
-    """The timeout of ranks that waited at different lines; drawn on that of the one rank that none of the others is
-    with, if these are several."""
-    listed = ", ".join(f"rank {number}: {_shown(frame)}" for number, frame in places.items())
-    told = both(failure.explanation, _ELSEWHERE.filled(places=listed))
-    shown = [_shown(frame) for frame in places.values()]
-    alone = [rank for rank, frame in places.items() if shown.count(_shown(frame)) == 1]
-    if len(alone) != 1 or len(set(shown)) != _TWO_PLACES or len(shown) <= _TWO_PLACES:
-        return replace(failure, explanation=told)
-    frame = places[alone[0]]
-    return replace(
-        failure,
-        rank=alone[0],
-        filename=frame.filename,
-        line=frame.line,
-        column=frame.column,
-        end_line=frame.end_line,
-        end_column=frame.end_column,
-        explanation=both(told, _ALONE.filled(rank=alone[0])),
-    )
-
-
-def _shown(frame: Frame) -> str:
-    return f"{Path(frame.filename).name}:{frame.line}"
-
-
-def _with_the_silent(
-    failure: Failure, evidence: Evidence, report: LauncherReport
-) -> Translated | None:
-    """The only rank that was still running when the launcher stopped it: the one that did not come."""
-    spoke = {number for number, rank in evidence.ranks.items() if rank.raised is not None}
-    stopped = [rank for rank, status in report.exits.items() if status == -signal.SIGTERM]
-    silent = [rank for rank in stopped or _unreported(report) if rank not in spoke]
-    if len(silent) != 1 or failure.rank is None or failure.rank == silent[0]:
-        return None
-    return both(failure.explanation, _STILL_RAN.filled(rank=silent[0]))
-
-
-def _unreported(report: LauncherReport) -> list[int]:
-    """The rank of the only process that was stopped and is not in the report, where one number is missing there."""
-    processes = report.stopped_pids - set(report.pids.values())
-    missing = set(range(max(report.exits, default=0))) - set(report.exits)
-    return list(missing) if len(processes) == len(missing) == 1 else []
-
-
-def _ranks(evidence: Evidence) -> list[int]:
-    return [number for number in evidence.ranks if number >= 0]
-
-
-def _everything(evidence: Evidence) -> str:
-    return "\n".join((evidence.launcher, *(rank.errors for rank in evidence.ranks.values())))
-
-
 def _with_own_processes(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
     ours = {pid: rank for rank, pid in report.pids.items()}
     ours |= {rank.pid: rank.rank for rank in evidence.ranks.values() if rank.pid is not None}
@@ -196,7 +113,7 @@ def _with_own_processes(failure: Failure, evidence: Evidence, report: LauncherRe
 
 def _with_proof(failure: Failure, evidence: Evidence) -> Failure:
     """The kernel's, the scheduler's or Kubernetes' word for what killed a process."""
-    for line in _OUT_OF_MEMORY.finditer(_everything(evidence)):
+    for line in _OUT_OF_MEMORY.finditer(everything(evidence)):
         known = match(line[0].strip(), printed=True)
         if known is not None and known[0].kind == "host-out-of-memory":
             return replace(failure, kind=known[0].kind, explanation=known[1])
@@ -205,7 +122,7 @@ def _with_proof(failure: Failure, evidence: Evidence) -> Failure:
 
 def _with_workers_word(failure: Failure, evidence: Evidence) -> Failure:
     """What a DataLoader worker printed before it was gone; the rank only sees that it is."""
-    said = _WORKER_SAYS.search(_everything(evidence)) if failure.kind == "worker-died" else None
+    said = _WORKER_SAYS.search(everything(evidence)) if failure.kind == "worker-died" else None
     known = match(said[0], printed=True) if said else None
     if known is None:
         return failure
@@ -215,7 +132,7 @@ def _with_workers_word(failure: Failure, evidence: Evidence) -> Failure:
 def _with_last_words(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
     """What C++, glibc or an assertion in C said before the only rank that was aborted ended."""
     aborted = [rank for rank, status in report.exits.items() if status == -signal.SIGABRT]
-    said_by_all = _everything(evidence)
+    said_by_all = everything(evidence)
     if failure.rank in aborted and (uncaught := _uncaught_in_cpp(failure, said_by_all)):
         return uncaught
     found = _ABORTED.search(said_by_all)
@@ -246,7 +163,7 @@ def _uncaught_in_cpp(failure: Failure, text: str) -> Failure | None:
 
 def _with_kernel_check(failure: Failure, evidence: Evidence) -> Failure:
     """Which check failed, and how often it was printed."""
-    said = _everything(evidence)
+    said = everything(evidence)
     checks = [match(line[0], printed=True) for line in _KERNEL_CHECK.finditer(said)]
     known = next((check for check in checks if check and check[0].kind == failure.kind), None)
     explanation = known[1] if known is not None else failure.explanation
@@ -284,20 +201,6 @@ _LOCAL_RANK = Translated(
 )
 _NCCL_WARNED = Translated(
     en='Before it NCCL printed "{words}".', zh_cn="在此之前 NCCL 打印了“{words}”。"
-)
-_ELSEWHERE = Translated(
-    en="The ranks waited at different lines ({places}): they were in different collectives.",
-    zh_cn="各 rank 在不同的行等待（{places}）：它们处于不同的集合通信。",
-)
-_ALONE = Translated(
-    en="Only rank {rank} was at its line; the others agree.",
-    zh_cn="只有 rank {rank} 位于该行；其他 rank 位置一致。",
-)
-_STILL_RAN = Translated(
-    en="Rank {rank} had not failed when the launcher stopped it: it was at work on something else, or waited in "
-    "another call. Look at what it does at this point; ranksafe run shows the line of each rank.",
-    zh_cn="启动器停止 rank {rank} 时它并未失败：它在做别的工作，或在另一个调用中等待。请查看它此时在做什么；"
-    "ranksafe run 会显示每个 rank 所在的行。",
 )
 _PRINTED_OFTEN = Translated(
     en="The same check was printed {count} times; it is one failure.",

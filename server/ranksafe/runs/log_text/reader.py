@@ -17,7 +17,7 @@ _ALL_STREAMS = 16_000_000
 _ONE_STREAM = 250_000
 _LEAST = 8_000
 _MOST_STREAMS = 20_000
-_TAIL_LINES = 120
+_TAIL_LINES = 400
 _LONGEST_LINE = 8_000
 _WATCHED = 2_000
 """Lines after a telling one in which its stream may go on, between those of other ranks."""

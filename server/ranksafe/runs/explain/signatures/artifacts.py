@@ -70,12 +70,13 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     _of_files(
         _UNREADABLE,
-        r"Weights only load failed",
-        en="The file holds more than tensors, and torch.load refuses that since torch 2.6 (weights_only=True is the "
-        "default). If the file is trusted, allow its classes (torch.serialization.add_safe_globals) or pass "
+        r"Weights only load failed(?:[\s\S]{0,2000}?Unsupported global: GLOBAL (?P<name>[\w.]+))?",
+        en="The file holds more than tensors[[ ({name})]], and torch.load refuses that since torch 2.6 "
+        "(weights_only=True "
+        "is the default). If the file is trusted, allow its classes (torch.serialization.add_safe_globals) or pass "
         "weights_only=False.",
-        zh="该文件包含张量以外的内容，自 torch 2.6 起 torch.load 会拒绝（默认 weights_only=True）。若信任该文件，"
-        "请允许其中的类（torch.serialization.add_safe_globals）或传入 weights_only=False。",
+        zh="该文件包含张量以外的内容[[（{name}）]]，自 torch 2.6 起 torch.load 会拒绝（默认 weights_only=True）。"
+        "若信任该文件，请允许其中的类（torch.serialization.add_safe_globals）或传入 weights_only=False。",
     ),
     _of_files(
         _UNREADABLE,

@@ -135,14 +135,24 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "configuration",
-        r"Could not override '(?P<key>[^']+)'|Key '(?P<name>[^']+)' is not in struct"
+        r"Key '(?P<name>[^']+)' is not in struct(?:\s+full_key: (?P<full>\S+))?",
+        raised_only=True,
+        plain=True,
+        en="The code asks the configuration for {name}, which it does not have[[ (as {full})]]: compare with the keys "
+        "that it has (another name, another group chosen), or read it with a default.",
+        zh="代码要读取配置中的 {name}，而配置中没有[[（{full}）]]：请与现有的键比较（名称不同，或选择了其他配置组），"
+        "或读取时给出默认值。",
+    ),
+    signature(
+        "configuration",
+        r"Could not override '(?P<key>[^']+)'"
         r"|Missing mandatory value: (?P<missing>\S+)|MissingConfigException: (?P<why>[^\n]+)"
         r"|Cannot find primary config '(?P<primary>[^']+)'|InterpolationKeyError: (?P<interpolation>[^\n]+)",
         raised_only=True,
         plain=True,
-        en="The configuration does not have what is asked of it[[: {key}]][[: {name}]][[: {missing} must be set]]"
+        en="The configuration does not have what is asked of it[[: {key}]][[: {missing} must be set]]"
         "[[: {why}]][[: {primary}]][[: {interpolation}]]. With Hydra, + before an override adds a new key.",
-        zh="配置中没有所需的内容[[：{key}]][[：{name}]][[：必须设置 {missing}]][[：{why}]][[：{primary}]][[："
+        zh="配置中没有所需的内容[[：{key}]][[：必须设置 {missing}]][[：{why}]][[：{primary}]][[："
         "{interpolation}]]。"
         "使用 Hydra 时，在覆盖项前加 + 可新增键。",
     ),

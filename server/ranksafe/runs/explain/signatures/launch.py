@@ -122,13 +122,12 @@ SIGNATURES: tuple[Signature, ...] = (
         "port-in-use",
         # torch 1.x: "failed to bind to [::]:29500 (errno: 98 - …)"; 2.x: "port: 29500, useIpv6: 0, code: -98, …".
         r"failed to bind to \S*?:(?P<port>\d+) \(errno: 98|port: (?P<number>\d+), .*?EADDRINUSE",
-        en="Port[[ {port}]][[ {number}]] is taken, often by an earlier or another run on this machine. Start with "
-        "--main_process_port 0 (accelerate) or --rdzv_endpoint localhost:0 (torchrun), and do not fix MASTER_PORT in "
-        "the "
-        "script.",
-        zh="端口[[ {port}]][[ {number}]] 已被占用，通常是本机上之前的或其他的运行。请用 --main_process_port 0"
-        "（accelerate）或 "
-        "--rdzv_endpoint localhost:0（torchrun）启动，且不要在脚本中写死 MASTER_PORT。",
+        en="Port[[ {port}]][[ {number}]] is taken, often by an earlier or another run on this machine: end that one, "
+        "or take another port (accelerate launch --main_process_port 0, torchrun --standalone or --master_port; where "
+        "the script starts its ranks itself, the MASTER_PORT or the tcp:// address that it sets).",
+        zh="端口[[ {port}]][[ {number}]] 已被占用，通常是本机上之前的或其他的运行：请结束它，或换用其他端口"
+        "（accelerate launch --main_process_port 0，torchrun --standalone 或 --master_port；若脚本自行启动各 rank，"
+        "则为其设置的 MASTER_PORT 或 tcp:// 地址）。",
     ),
     signature(
         "port-in-use",

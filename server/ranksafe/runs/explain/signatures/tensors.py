@@ -40,10 +40,10 @@ SIGNATURES: tuple[Signature, ...] = (
         r"mat1 and mat2 shapes cannot be multiplied \((?P<one>\d+x(?P<got>\d+)) and (?P<two>(?P<needs>\d+)x\d+)\)"
         r"|size mismatch, m1: \[(?P<old>[\dx ]+)\], m2: \[(?P<older>[\dx ]+)\]",
         en="The input does not fit the weight of this layer[[: {one} and {two}, so the layer takes {needs} features "
-        "and "
-        "gets {got}]][[: {old} and {older}]].",
+        "and gets {got}]][[: {old} and {older}]]. The layer was made for another size of image, sequence or embedding, "
+        "or what is before it was changed.",
         zh="输入与该层的权重不匹配[[：{one} 与 {two}，即该层需要 {needs} 个特征，而得到 {got} 个]][[：{old} 与 "
-        "{older}]]。",
+        "{older}]]。该层是为其他大小的图像、序列或嵌入创建的，或其前面的部分有改动。",
     ),
     _of_tensors(
         _SHAPE,
@@ -58,9 +58,11 @@ SIGNATURES: tuple[Signature, ...] = (
         r"Sizes of tensors must match except in dimension (?P<dimension>\d+)\. (?:Expected size (?P<one>\d+) but got "
         r"size (?P<two>\d+)|Got (?P<first>\d+) and (?P<second>\d+))",
         en="torch.cat needs equal sizes in every dimension but {dimension}[[, and got {one} and {two}]][[, and got "
-        "{first} and {second}]].",
-        zh="torch.cat 要求除第 {dimension} 维外大小都相同[[，而得到 {one} 与 {two}]][[，而得到 {first} 与 "
-        "{second}]]。",
+        "{first} and {second}]]. Where a decoder meets what an encoder kept (a U-Net's skip connections), the input's "
+        "size has to be divisible by the whole downsampling; else crop, pad or resize one of them.",
+        zh="torch.cat 要求除第 {dimension} 维外大小都相同[[，而得到 {one} 与 {two}]][[，而得到 {first} 与 {second}]]。"
+        "若解码器与编码器保留的特征相拼接（U-Net 的跳跃连接），输入大小必须能被总下采样倍数整除；否则请裁剪、"
+        "填充或缩放其中之一。",
     ),
     _of_tensors(
         _SHAPE,

@@ -51,11 +51,13 @@ SIGNATURES: tuple[Signature, ...] = (
         _SCHEDULER,
         r"Tried to step (?P<step>\d+) times\. The specified number of total steps is (?P<total>\d+)",
         raised_only=True,
-        en="The scheduler was made for {total} steps, and this is step {step}: it is stepped more often than planned "
-        "(per batch instead of per optimizer step, more epochs, a resumed run), or total_steps was computed for "
-        "another number of ranks or for gradient accumulation.",
-        zh="学习率调度器为 {total} 步而建，而这已是第 {step} 步：调用次数多于计划（按批次而不是按优化器步、更多 "
-        "epoch、恢复训练），或 total_steps 是按不同的 rank 数或梯度累积计算的。",
+        en="The scheduler was made for {total} steps, and this is step {step}: an epoch has more batches than were "
+        "counted (the last partial one: use len(loader), or math.ceil), it is stepped per batch instead of per "
+        "optimizer step, there are more epochs, the run was resumed, or total_steps was computed for another number of "
+        "ranks or for gradient accumulation.",
+        zh="学习率调度器为 {total} 步而建，而这已是第 {step} 步：每个 epoch 的批次多于所计算的（最后一个不完整的批次："
+        "请用 len(loader) 或 math.ceil）、按批次而不是按优化器步调用、epoch 更多、恢复训练，"
+        "或 total_steps 是按不同的 rank 数或梯度累积计算的。",
     ),
     _of_a_step(
         _SCHEDULER,
