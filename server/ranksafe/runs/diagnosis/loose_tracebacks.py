@@ -9,7 +9,7 @@ from ranksafe.runs.diagnosis.common_failure import follows, is_launchers, was_la
 from ranksafe.runs.diagnosis.survived import final, not_gone_on
 from ranksafe.runs.explain.evidence import LOOSE, Raised, RankEvidence
 from ranksafe.runs.explain.interleaved import interleaved_traceback
-from ranksafe.runs.explain.launcher_report import LauncherReport
+from ranksafe.runs.explain.launcher_report import UNKNOWN_RANK, LauncherReport
 from ranksafe.runs.explain.printed import printed_failure
 from ranksafe.runs.explain.slurm_tasks import exited_rank
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks, outside
@@ -17,7 +17,7 @@ from ranksafe.runs.explain.unfold import announced_rank, spawned_rank
 from ranksafe.runs.log_text.prefixes import RANK_IN_TEXT
 from ranksafe.runs.log_text.reader import SaidBy
 
-NO_RANK = -1_000_000
+NO_RANK = UNKNOWN_RANK
 """Of a message that names no rank."""
 _NAMED_BY_CANN = re.compile(r"\(PID:\d+, Device:-?\d+, RankID:(?P<rank>\d+)\)")
 """How torch_npu marks its errors; a process that has no rank is -1."""

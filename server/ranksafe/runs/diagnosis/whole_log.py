@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from dataclasses import replace
 from typing import Final
 
@@ -25,6 +26,8 @@ _REPORT = re.compile(
 )
 _OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
 _UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
+_HANDED_ON = re.compile(r"\b(?:code|status)[ :=]+(?P<code>25[02]|24[15]|247)\b")
+"""256 less SIGABRT, SIGILL, SIGTERM, SIGSEGV or SIGKILL: what becomes of a negative status in ``sys.exit``."""
 _TAIL_SHOWN = 12
 _LONGEST = 120
 _PRINTED_AT = re.compile(r"(?:^|[\s\[(])(?P<file>[\w./-]*\w\.py):(?P<line>\d+)[\])]?(?=[\s:]|$)")
@@ -67,6 +70,11 @@ def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
     )
     if lost is not None:
         told = words.LOST_ARGUMENT.filled(argument=lost["argument"])
+        failure = replace(failure, explanation=words.both(failure.explanation, told))
+    handed_on = _HANDED_ON.search(failure.message) if failure.kind in _UNKNOWN else None
+    if handed_on is not None:
+        number = 256 - int(handed_on["code"])
+        told = words.HANDED_ON.filled(code=handed_on["code"], signal=signal.Signals(number).name)
         failure = replace(failure, explanation=words.both(failure.explanation, told))
     if failure.root_cause and failure.kind == _PEER_LOST:
         failure = _with_finished(failure, said)

@@ -30,6 +30,8 @@ _TERMINATED = re.compile(
     r"terminate called after throwing an instance of '[^']+'\s*\n\s*what\(\):\s+(?P<what>[^\n]+)"
 )
 """libstdc++'s words for an exception that nothing caught."""
+_UNJOINED = "terminate called without an active exception"
+"""libstdc++'s words for ``std::terminate`` outside of an exception: a ``std::thread`` that nobody joined."""
 _OUT_OF_MEMORY = re.compile(
     r"^.*(?:oom[-_]kill event|: Out Of Memory|Memory cgroup out of memory|Out of memory: Kill|OOMKilled"
     r"|node running low on memory|due to memory pressure \(OOM\)).*$",
@@ -135,6 +137,8 @@ def _with_last_words(failure: Failure, evidence: Evidence, report: LauncherRepor
     said_by_all = everything(evidence)
     if failure.rank in aborted and (uncaught := _uncaught_in_cpp(failure, said_by_all)):
         return uncaught
+    if _UNJOINED in said_by_all and failure.rank in aborted:
+        return replace(failure, explanation=_THREAD_LEFT)
     found = _ABORTED.search(said_by_all)
     if found is None or len(aborted) != 1 or failure.rank != aborted[0]:
         return failure
@@ -175,6 +179,13 @@ def _with_kernel_check(failure: Failure, evidence: Evidence) -> Failure:
     return replace(failure, explanation=explanation)
 
 
+_THREAD_LEFT = Translated(
+    en="A thread of compiled code was still running when the process ended, which C++ answers with SIGABRT "
+    '("terminate called without an active exception"). It happens on the way out: what was saved before is not lost. '
+    "Close data loaders, writers and the process group before the script ends.",
+    zh_cn="进程结束时编译代码的一个线程仍在运行，C++ 对此以 SIGABRT 响应（“terminate called without an active "
+    "exception”）。它发生在退出过程中：此前保存的内容不会丢失。请在脚本结束前关闭数据加载器、写入器和进程组。",
+)
 _HEAP = Translated(
     en='Compiled code ended the rank: "{words}". It had damaged the memory it had got before, so the place where it '
     "was noticed tells little: suspect extensions built for another version of torch, and two copies of one library.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from dataclasses import dataclass, field
+from typing import Final
 
 _SUMMARY = re.compile(
     r"(?:time\s*: (?P<time>\S+)\s*\n\s*host\s*: (?P<host>\S+)\s*\n\s*)?"
@@ -25,7 +26,8 @@ _ONE_OF_SEVERAL = re.compile(
     r"CalledProcessError: Command '?\[.*?'--local[-_]rank=(?P<rank>\d+)'.*?"
     r"(?:died with <Signals\.\w+: (?P<signal>\d+)>|returned non-zero exit status (?P<status>\d+))"
 )
-"""torch.distributed.launch before torch 1.9 and DeepSpeed before 0.6 raise it with the failed process's command."""
+"""torch.distributed.launch before torch 1.9 and DeepSpeed before 0.6 raise it with the command of the process that
+they started last (their loops' variable); so does what DeepSpeed's ``launch.py`` logs to this day (0.18)."""
 _LIGHTNING = re.compile(
     r"\[rank: (?P<rank>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"
 )
@@ -40,6 +42,8 @@ _SPAWNED = re.compile(
     r"(?:exit code (?P<code>\d+)|signal (?P<signal>SIG\w+))"
 )
 """torch 2.13.0, torch/multiprocessing/spawn.py."""
+UNKNOWN_RANK: Final = -1_000_000
+"""Of a process whose rank nothing tells."""
 _SHELL = 128
 _SIGNALS = frozenset(number.value for number in signal.Signals)
 _STATUS = re.compile(r"returned non-zero exit status (?P<code>\d+)\.")
@@ -81,13 +85,13 @@ def read_launcher(text: str) -> LauncherReport:
             report.exits[int(match["rank"])] = int(match["code"])
             report.pids[int(match["rank"])] = int(match["pid"])
             report.first = int(match["rank"]) if report.first is None else report.first
-    for match in (*_DEEPSPEED.finditer(text), *_LIGHTNING.finditer(text)):
-        report.exits.setdefault(int(match["rank"]), int(match["code"]))
-        report.first = int(match["rank"]) if report.first is None else report.first
+    for match in _LIGHTNING.finditer(text):
+        _add(report, int(match["rank"]), int(match["code"]))
+    for match in _DEEPSPEED.finditer(text):
+        _add(report, _of_last_started(match["rank"]), int(match["code"]))
     for match in _ONE_OF_SEVERAL.finditer(text):
         code = int(match["status"]) if match["status"] else -int(match["signal"])
-        report.exits.setdefault(int(match["rank"]), code)
-        report.first = int(match["rank"]) if report.first is None else report.first
+        _add(report, _of_last_started(match["rank"]), code)
     for match in _PLAINLY.finditer(text):
         if int(match["code"]):
             report.exits.setdefault(int(match["rank"]), _of_shell(int(match["code"])))
@@ -106,6 +110,18 @@ def read_launcher(text: str) -> LauncherReport:
     elif died := _SIGNAL.search(text):
         report.only_exit = -int(died["number"])
     return report
+
+
+def _add(report: LauncherReport, rank: int, code: int) -> None:
+    report.exits.setdefault(rank, code)
+    if rank >= 0 and report.first is None:
+        report.first = rank
+
+
+def _of_last_started(local_rank: str) -> int:
+    """The failed rank, by a report that quotes the command of the process that was started last, whichever failed:
+    known only where that is the only one."""
+    return 0 if int(local_rank) == 0 else UNKNOWN_RANK
 
 
 def _of_shell(status: int) -> int:

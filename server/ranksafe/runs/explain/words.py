@@ -29,6 +29,13 @@ FINISHED_BEFORE = Translated(
     zh_cn="rank {rank} 此前已表示完成（“{text}”）：其批次少于其他 rank，或提前离开。每个 rank 需要相同的步数"
     "（DistributedSampler，或取所有 rank 的最小值）。",
 )
+HANDED_ON = Translated(
+    en="{code} is how a launcher hands on that a signal, {signal}, had ended a process (SIGKILL: most often for lack "
+    "of "
+    "memory, look at the kernel's log of that machine).",
+    zh_cn="{code} 是启动器转述的退出码，表示某个进程被信号 {signal} 终止（SIGKILL 多半是内存不足，见该机器的内核日志）"
+    "。",
+)
 SOME_RANKS = Translated(
     en="Ranks {ranks} reported it, the others did not before the run ended.",
     zh_cn="rank {ranks} 报告了它，其他 rank 在运行结束前没有。",

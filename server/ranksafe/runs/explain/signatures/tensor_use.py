@@ -144,6 +144,13 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     _of_tensors(
         "not-finite",
+        r"normal expects all elements of std >= 0\.0",
+        en="A normal distribution was given a standard deviation that is negative or NaN: bound it (softplus, exp of a "
+        "clamped value), and look where the model's output became NaN.",
+        zh="正态分布的标准差为负或 NaN：请限制其范围（softplus、对截断后的值取 exp），并查明模型输出何处变成了 NaN。",
+    ),
+    _of_tensors(
+        "not-finite",
         r"invalid multinomial distribution \((?P<why>[^)]+)\)",
         en="These are no probabilities to draw from ({why}): all of them are 0 or masked, one is negative, or the "
         "model's output has become NaN or infinite.",

@@ -16,6 +16,15 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "missing-module",
+        # Without the package itself Python would name that (importlib/_bootstrap.py).
+        r"\AModuleNotFoundError: No module named '(?P<package>\w+)\.(?P<rest>[\w.]+)'",
+        en="The installed {package} has no module {package}.{rest}: it belongs to another version of the package, or a "
+        "file or folder of yours is called {package}." + _EN,
+        zh="已安装的 {package} 中没有模块 {package}.{rest}：它属于该包的其他版本，或你的某个文件或文件夹名为 "
+        "{package}。" + _ZH,
+    ),
+    signature(
+        "missing-module",
         r"\AModuleNotFoundError: No module named '(?P<name>[^']+)'",
         en="{name} is not installed in the interpreter that ran this, or the working directory is another one."
         + _EN,
