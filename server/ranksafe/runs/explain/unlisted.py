@@ -32,6 +32,7 @@ _PYTHONS_OWN = frozenset(
 )
 """What Python itself raises in a line; anything else may come from compiled code that the line calls."""
 
+_TABLES = ("datasets", "pandas")
 _OF_A_REFUSAL = frozenset({"ValueError", "TypeError", "NotImplementedError"})
 """What a library raises of its own will where it is given what it does not take."""
 
@@ -44,7 +45,7 @@ def unlisted(raised: Raised, origin: Raised) -> Translated:
     parts = [
         part
         for part in (
-            meaning_of((quoted or origin).text),
+            _meaning(quoted or origin),
             _raiser(origin, quoted),
             _became(raised, origin),
         )
@@ -56,6 +57,14 @@ def unlisted(raised: Raised, origin: Raised) -> Translated:
     for part in parts[1:]:
         said = words.both(said, part)
     return said
+
+
+def _meaning(origin: Raised) -> Translated | None:
+    """A key that a table's own code looks up is a column."""
+    package = _package(origin.frames[-1].filename) if origin.frames else None
+    if origin.type == "KeyError" and package in _TABLES and " " not in origin.message:
+        return _NO_COLUMN.filled(key=origin.message)
+    return meaning_of(origin.text)
 
 
 def quoted_from_worker(raised: Raised) -> Raised | None:
@@ -107,6 +116,10 @@ def _became(raised: Raised, origin: Raised) -> Translated | None:
     return _TURNED_INTO.filled(inner=origin.type, outer=raised.type)
 
 
+_NO_COLUMN = Translated(
+    en="The data has no column {key}: it has another name there, or was removed before.",
+    zh_cn="数据中没有列 {key}：列名不同，或此前已被移除。",
+)
 _OWN_CHECK = Translated(
     en="A check in the code raised this {type} here on purpose; its message says what it found.",
     zh_cn="代码中的检查在此处主动抛出了该 {type}；它发现的问题见消息。",
