@@ -31,7 +31,7 @@ def gist(raised: Raised) -> str:
     said = (
         _SET.sub(lambda found: ", ".join(sorted(found[1].split(", "))), lines[0]) if lines else ""
     )
-    return _NUMBERS.sub("#", said[:_ALIKE])
+    return _NUMBERS.sub("#", said)[:_ALIKE]
 
 
 def known_ranks(evidence: Evidence, report: LauncherReport) -> int:
