@@ -56,7 +56,7 @@ def _at_different_lines(failure: Failure, places: Mapping[int, Frame]) -> Failur
     """The timeout of ranks that waited at different lines; drawn on that of the one rank that none of the others is
     with, if these are several."""
     listed = ", ".join(f"rank {number}: {_shown(frame)}" for number, frame in places.items())
-    told = both(failure.explanation, _ELSEWHERE.filled(places=listed))
+    told = _ELSEWHERE.filled(places=listed)
     shown = [_shown(frame) for frame in places.values()]
     alone = [rank for rank, frame in places.items() if shown.count(_shown(frame)) == 1]
     if len(alone) != 1 or len(set(shown)) != _TWO_PLACES or len(shown) <= _TWO_PLACES:
@@ -114,8 +114,13 @@ def everything(evidence: Evidence) -> str:
 
 
 _ELSEWHERE = Translated(
-    en="The ranks waited at different lines ({places}): they were in different collectives.",
-    zh_cn="各 rank 在不同的行等待（{places}）：它们处于不同的集合通信。",
+    en="The ranks waited at different lines until the timeout ({places}): they were in different collectives, and none "
+    "of these could end. One side skipped a collective or made one more: look for the condition under which not all "
+    "ranks come to one of these lines (if rank == 0, a different number of batches, an early return). A longer timeout "
+    "does not help.",
+    zh_cn="各 rank 在不同的行等待直到超时（{places}）：它们处于不同的集合通信，任何一个都无法完成。其中一方跳过或"
+    "多执行了一次集合通信：请查找使部分 rank 不会到达其中某一行的条件（if rank == 0、批次数不同、提前返回）。"
+    "延长超时没有用。",
 )
 _ALONE = Translated(
     en="Only rank {rank} was at its line; the others agree.",

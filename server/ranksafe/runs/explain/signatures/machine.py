@@ -56,13 +56,15 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "host-out-of-memory",
-        # The same allocator, asked for tens of gigabytes at once: that is a size gone wrong more often than a machine
+        # The same allocator, asked for gigabytes at once: that is a size gone wrong more often than a machine
         # that is too small, and how many ranks there are does not matter.
-        r"DefaultCPUAllocator: can't allocate memory: you tried to allocate (?P<asked>\d{11,}) bytes",
+        r"DefaultCPUAllocator: can't allocate memory: you tried to allocate (?P<asked>\d{10,}) bytes",
         en="One allocation asked for {asked} bytes of the machine's memory (not the GPU's). Check the size of what is "
-        "made here first: a dense matrix over all items, or a wrong dimension, asks for this much.",
+        "made here first: a dense matrix over all items, attention over a very long sequence, or a wrong dimension "
+        "asks "
+        "for this much.",
         zh="单次分配请求了 {asked} 字节的主机内存（不是显存）。请先检查此处所创建对象的大小："
-        "对所有元素建立的稠密矩阵或错误的维度会请求这么多内存。",
+        "对所有元素建立的稠密矩阵、很长序列上的注意力或错误的维度会请求这么多内存。",
     ),
     signature(
         "host-out-of-memory",
@@ -221,6 +223,7 @@ SIGNATURES: tuple[Signature, ...] = (
         raised_only=True,
         en="The file system failed ({what}): a network file system went away for a moment, or a disk is broken. Your "
         "code is not the cause; copy the data to a local disk, or try again.",
-        zh="文件系统出错（{what}）：网络文件系统短暂不可用，或磁盘损坏。与你的代码无关；请把数据复制到本地磁盘，或重试。",
+        zh="文件系统出错（{what}）：网络文件系统短暂不可用，或磁盘损坏。与你的代码无关；请把数据复制到本地磁盘，"
+        "或重试。",
     ),
 )
