@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import signal
 from dataclasses import replace
 from typing import Final
 
 from ranksafe.runs.diagnosis.loose_tracebacks import rank_in_record
 from ranksafe.runs.explain import words
+from ranksafe.runs.explain.deaths import signal_name
 from ranksafe.runs.explain.printed import is_exception, last_complaint
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.slurm_tasks import failed_task, tasks_are_ranks
@@ -26,6 +26,7 @@ _REPORT = re.compile(
 )
 _OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
 _UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
+_STATUSES = 256
 _HANDED_ON = re.compile(r"\b(?:code|status)[ :=]+(?P<code>25[02]|24[15]|247)\b")
 """256 less SIGABRT, SIGILL, SIGTERM, SIGSEGV or SIGKILL: what becomes of a negative status in ``sys.exit``."""
 _TAIL_SHOWN = 12
@@ -73,8 +74,8 @@ def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
         failure = replace(failure, explanation=words.both(failure.explanation, told))
     handed_on = _HANDED_ON.search(failure.message) if failure.kind in _UNKNOWN else None
     if handed_on is not None:
-        number = 256 - int(handed_on["code"])
-        told = words.HANDED_ON.filled(code=handed_on["code"], signal=signal.Signals(number).name)
+        code = int(handed_on["code"])
+        told = words.HANDED_ON.filled(code=code, signal=signal_name(code - _STATUSES))
         failure = replace(failure, explanation=words.both(failure.explanation, told))
     if failure.root_cause and failure.kind == _PEER_LOST:
         failure = _with_finished(failure, said)

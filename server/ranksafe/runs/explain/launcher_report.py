@@ -27,7 +27,7 @@ _ONE_OF_SEVERAL = re.compile(
     r"(?:died with <Signals\.\w+: (?P<signal>\d+)>|returned non-zero exit status (?P<status>\d+))"
 )
 """torch.distributed.launch before torch 1.9 and DeepSpeed before 0.6 raise it with the command of the process that
-they started last (their loops' variable); so does what DeepSpeed's ``launch.py`` logs to this day (0.18)."""
+they started last (their loops' variable); so does what DeepSpeed's ``launch.py`` logs."""
 _LIGHTNING = re.compile(
     r"\[rank: (?P<rank>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"
 )
@@ -64,6 +64,7 @@ class LauncherReport:
     """Of the ranks whose exit is known."""
     hosts: dict[int, str] = field(default_factory=dict)
     local_ranks: dict[int, int] = field(default_factory=dict)
+    """The number of each rank on its machine."""
 
 
 def read_launcher(text: str) -> LauncherReport:

@@ -5,19 +5,14 @@ Worded as torch 2.13.0 and transformers 5.23.0 do, and as public logs have it fr
 
 from __future__ import annotations
 
-from ranksafe.runs.explain.signatures.signature import Signature, signature
-
-
-def _of_files(kind: str, pattern: str, *, en: str, zh: str, frames: str | None = None) -> Signature:
-    return signature(kind, pattern, en=en, zh=zh, frames=frames, plain=True, raised_only=True)
-
+from ranksafe.runs.explain.signatures.signature import Signature, ordinary, signature
 
 _MISMATCH = "checkpoint-mismatch"
 _UNREADABLE = "unreadable-file"
 _NOT_FOUND = "model-not-found"
 
 SIGNATURES: tuple[Signature, ...] = (
-    _of_files(
+    ordinary(
         _MISMATCH,
         r"Error\(s\) in loading state_dict for (?P<model>\w+):[\s\S]*?size mismatch for (?P<name>\S+): copying a "
         r"param "
@@ -28,7 +23,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="该检查点属于与此处构建的不同的 {model}：{name} 在检查点中为 {one}，在模型中为 {two}（类别数、"
         "词表或其他配置不同）。",
     ),
-    _of_files(
+    ordinary(
         _MISMATCH,
         r"Error\(s\) in loading state_dict for (?P<model>\w+):\s*(?:(?P<what>Missing|Unexpected) key\(s\) in "
         r"state_dict: (?P<first>\"[^\"]+\"))?",
@@ -37,7 +32,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "configuration of the model, or its keys carry a prefix.",
         zh="检查点与该 {model} 不匹配[[（{what} 键，第一个：{first}）]]：它属于模型的其他版本或配置，或键带有前缀。",
     ),
-    _of_files(
+    ordinary(
         _MISMATCH,
         r"loaded state dict (?:has a different number of parameter groups"
         r"|contains a parameter group that doesn't match the size of optimizer's group)",
@@ -57,7 +52,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="此处加载的文件为空或不完整：下载或保存被中断、磁盘已满，或另一个进程仍在写入。若文件由某个 rank 生成或"
         "下载，其他 rank 必须等它完成（barrier）之后再加载。",
     ),
-    _of_files(
+    ordinary(
         _UNREADABLE,
         r"Error while deserializing header: (?P<why>\w+)|invalid load key, '(?P<key>[^']*)'"
         r"|PytorchStreamReader failed (?:reading zip archive|finding central directory|locating file)[^\n]*"
@@ -68,7 +63,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "download or save, or a Git LFS pointer instead of the file.",
         zh="此处加载的文件已损坏、不完整，或与文件名不符[[（{why}）]]：下载或保存被中断，或该文件只是 Git LFS 指针。",
     ),
-    _of_files(
+    ordinary(
         _UNREADABLE,
         r"Weights only load failed(?:[\s\S]{0,2000}?Unsupported global: GLOBAL (?P<name>[\w.]+))?",
         en="The file holds more than tensors[[ ({name})]], and torch.load refuses that since torch 2.6 "
@@ -78,14 +73,14 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="该文件包含张量以外的内容[[（{name}）]]，自 torch 2.6 起 torch.load 会拒绝（默认 weights_only=True）。"
         "若信任该文件，请允许其中的类（torch.serialization.add_safe_globals）或传入 weights_only=False。",
     ),
-    _of_files(
+    ordinary(
         _UNREADABLE,
         r"UnidentifiedImageError: cannot identify image file (?P<file>.+)|image file is truncated"
         r"|OSError: broken data stream when reading image file",
         en="An image of the data set cannot be read[[: {file}]]: it is damaged, cut off, or no image.",
         zh="数据集中的图像无法读取[[：{file}]]：已损坏、不完整，或不是图像。",
     ),
-    _of_files(
+    ordinary(
         _UNREADABLE,
         r"LibsndfileError: (?P<why>[^\n]*)|Error opening (?P<file>[^\n]+?): (?:File contains data|Format not "
         r"recognised"
@@ -93,7 +88,7 @@ SIGNATURES: tuple[Signature, ...] = (
         en="An audio file of the data set cannot be read[[: {file}]].",
         zh="数据集中的音频文件无法读取[[：{file}]]。",
     ),
-    _of_files(
+    ordinary(
         _NOT_FOUND,
         r"(?P<name>\S+) is not a local folder and is not a valid model identifier listed on"
         r"|Repository Not Found for url: (?P<url>\S+?)\.?(?:\s|$)|RepositoryNotFoundError: 404"
@@ -104,7 +99,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="没有这样的模型或数据集[[：{name}]][[：{id}]][[（{url}）]]：它既不是本机文件夹，也不是当前登录可见的仓库。"
         "请更正路径或名称；私有仓库需要令牌。",
     ),
-    _of_files(
+    ordinary(
         _NOT_FOUND,
         r"(?P<name>\S+) does not appear to have (?:a file|files?) named (?P<file>[^\s.]+\.\w+"
         r"|\([^)]*\)|[^\n]+?)\.?(?:\s|$)"
@@ -114,7 +109,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "one than meant.",
         zh="[[{name} 中没有 {file}]][[{folder} 中没有 {missing}]]：该文件夹不是完整的模型，或并非所指的文件夹。",
     ),
-    _of_files(
+    ordinary(
         "version-requirement",
         r"model type `(?P<type>[^`]+)` but Transformers does not recognize this architecture"
         r"|Unrecognized model in (?P<name>\S+?)\.|KeyError: '(?P<key>[a-z0-9_]+)'(?=\s*\Z)",
@@ -123,7 +118,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "version, or look at config.json.",
         zh="已安装的 transformers 不认识该类模型[[（{type}）]][[（{key}）]]：请安装更新的版本，或检查 config.json。",
     ),
-    _of_files(
+    ordinary(
         "untrusted-code",
         r"requires you to execute the (?:configuration|modeling|tokenizer|dataset)[^\n]* (?:file|script|code)[^\n]*"
         r"trust_remote_code|contains custom code which must be executed to correctly load the model",
@@ -131,7 +126,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "trust_remote_code=True.",
         zh="该模型或数据集自带代码，不会擅自执行：请先阅读代码，然后传入 trust_remote_code=True。",
     ),
-    _of_files(
+    ordinary(
         "data-not-found",
         r"DatasetNotFoundError: |Couldn't find (?:a dataset script at|file at|any data file at) (?P<path>\S+)"
         r"|EmptyDatasetError|DataFilesNotFoundError: |Unable to find '(?P<file>[^']+)'",
@@ -139,19 +134,19 @@ SIGNATURES: tuple[Signature, ...] = (
         "working directory.",
         zh="找不到数据集[[：{path}]][[：{file}]]。请更正名称或路径；相对路径从工作目录算起。",
     ),
-    _of_files(
+    ordinary(
         "data-format",
         r"DatasetGenerationError|DatasetGenerationCastError|ArrowInvalid: (?P<why>[^\n]+)|CastError: ",
         en="The data set's files do not all have the columns and types that the first ones have[[ ({why})]].",
         zh="数据集各文件的列和类型并不都与最初的文件一致[[（{why}）]]。",
     ),
-    _of_files(
+    ordinary(
         "tokenizer",
         r"Asking to pad but the tokenizer does not have a padding token",
         en="The tokenizer has no padding token: set tokenizer.pad_token, for example to tokenizer.eos_token.",
         zh="分词器没有填充 token：请设置 tokenizer.pad_token，例如设为 tokenizer.eos_token。",
     ),
-    _of_files(
+    ordinary(
         "tokenizer",
         r"Unable to create tensor, you should probably activate truncation and/or padding[^\n]*features "
         r"\(`labels` in this case\)",
@@ -163,7 +158,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "（DataCollatorForTokenClassification、DataCollatorForSeq2Seq），或在数据集中用 -100 填充。"
         "标签为嵌套列表或文本时也会如此。",
     ),
-    _of_files(
+    ordinary(
         "tokenizer",
         r"Unable to create tensor, you should probably activate truncation and/or padding",
         en="Samples of different lengths, or columns that are no numbers, are put into one batch: tokenise with "

@@ -5,18 +5,13 @@ The words are those of datasets 5.2.0.
 
 from __future__ import annotations
 
-from ranksafe.runs.explain.signatures.signature import Signature, signature
-
-
-def _of_data_sets(kind: str, pattern: str, *, en: str, zh: str, plain: bool = True) -> Signature:
-    return signature(kind, pattern, en=en, zh=zh, plain=plain, raised_only=True)
-
+from ranksafe.runs.explain.signatures.signature import Signature, ordinary
 
 _COLUMN = "data-column"
 _NOT_FOUND = "data-not-found"
 
 SIGNATURES: tuple[Signature, ...] = (
-    _of_data_sets(
+    ordinary(
         _COLUMN,
         r"(?:Original column name|Column name|Input column|Column to remove|Columns?|Original column names) "
         r"(?P<name>\[[^\]]*\]|\S+) (?:not in|not found in) (?:the |)(?:dataset|table columns)"
@@ -24,21 +19,21 @@ SIGNATURES: tuple[Signature, ...] = (
         en="The data set has no column {name}[[; it has {there}]].",
         zh="数据集中没有列 {name}[[；现有 {there}]]。",
     ),
-    _of_data_sets(
+    ordinary(
         _COLUMN,
         r"Invalid key: (?P<key>[^\n]{1,80}?)\. Please first select a split\. For example: [^\n]*Available splits: "
         r"(?P<splits>\[[^\]]*\])",
         en="A whole data set with several splits is indexed like one of them: select a split first, one of {splits}.",
         zh="把含有多个划分的数据集当作其中一个来索引：请先选择一个划分：{splits}。",
     ),
-    _of_data_sets(
+    ordinary(
         "data-format",
         r"Couldn't cast array of type (?P<one>[^\n]{1,120}?) to (?P<two>[^\n]{1,120})$",
         en="A column holds {one} where the data set has {two}: some files have other types than the first ones, or "
         "the features that were given do not fit.",
         zh="某列为 {one}，而数据集中为 {two}：部分文件的类型与最初的文件不同，或给定的 features 不符。",
     ),
-    _of_data_sets(
+    ordinary(
         "data-format",
         r"Provided `function` which is applied to (?:all elements of table|[^\n]{1,40}?) returns a "
         r"(?:variable of type (?P<type>[^.\n]+)|`dict` of types)",
@@ -46,14 +41,14 @@ SIGNATURES: tuple[Signature, ...] = (
         "returns {type}]].",
         zh="传给 map 的函数必须返回由列组成的 dict（batched=True 时为列表）[[，而它返回 {type}]]。",
     ),
-    _of_data_sets(
+    ordinary(
         _NOT_FOUND,
         r"Config name is missing\.|BuilderConfig '(?P<name>[^']+)' not found\. Available: (?P<there>\[[^\]]*\])",
         en="The data set has several configurations, and one of them has to be named[[: there is no {name}, but "
         "{there}]].",
         zh="该数据集有多个配置，需要指定其中之一[[：没有 {name}，而有 {there}]]。",
     ),
-    _of_data_sets(
+    ordinary(
         _NOT_FOUND,
         r"Dataset scripts are no longer supported, but found (?P<script>\S+)",
         en="The data set is made by a Python script ({script}), which datasets 4 and newer do not run: use a copy of "
@@ -61,13 +56,13 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="该数据集由 Python 脚本（{script}）生成，datasets 4 及更新版本不再运行它：请使用其 Parquet 或 JSON "
         "副本（许多数据集在 refs/convert/parquet 分支中提供），或使用低于 4 的 datasets。",
     ),
-    _of_data_sets(
+    ordinary(
         _NOT_FOUND,
         r"You are trying to load a dataset that was saved using `save_to_disk`",
         en="This folder was written with save_to_disk: read it with load_from_disk instead of load_dataset.",
         zh="该目录由 save_to_disk 写入：请用 load_from_disk 而不是 load_dataset 读取。",
     ),
-    _of_data_sets(
+    ordinary(
         "fewer-shards-than-ranks",
         r"(?:Cannot split an iterable dataset with num_shards=(?P<shards>\d+) across world_size=(?P<ranks>\d+) nodes"
         r"|the dataset now has num_shards=(?P<now>\d+), which is lower than world_size=(?P<size>\d+)"

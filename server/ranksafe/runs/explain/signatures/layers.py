@@ -5,19 +5,14 @@ The words are those of torch 2.13.0 (libtorch, ``torch/nn``), torchvision 0.28 a
 
 from __future__ import annotations
 
-from ranksafe.runs.explain.signatures.signature import Signature, signature
-
-
-def _of_layers(kind: str, pattern: str, *, en: str, zh: str) -> Signature:
-    return signature(kind, pattern, en=en, zh=zh, plain=True, raised_only=True)
-
+from ranksafe.runs.explain.signatures.signature import Signature, ordinary, signature
 
 _SHAPE = "shape-mismatch"
 _DTYPE = "dtype-mismatch"
 _IMAGE = "image-type"
 
 SIGNATURES: tuple[Signature, ...] = (
-    _of_layers(
+    ordinary(
         _SHAPE,
         r"Expected hidden(?:\[(?P<at>\d)\])? size \((?P<needs>[\d, ]+)\), got \[(?P<got>[\d, ]+)\]",
         en="The hidden state does not fit the input: it should be ({needs}) and is [{got}]. Make it for each batch "
@@ -25,21 +20,21 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="隐藏状态与输入不匹配：应为 ({needs})，而实际为 [{got}]。请为每个批次重新创建（最后一个批次可能更小），"
         "并确认批次维是否在第一维。",
     ),
-    _of_layers(
+    ordinary(
         _SHAPE,
         r"The shape of the (?P<kind>\dD) attn_mask is (?P<got>torch\.Size\([^)]*\)), but should be "
         r"(?P<needs>\([^)]*\))",
         en="The attention mask has the shape {got} and has to be {needs}.",
         zh="注意力掩码的形状为 {got}，而应为 {needs}。",
     ),
-    _of_layers(
+    ordinary(
         _SHAPE,
         r"Expected size for first two dimensions of batch2 tensor to be: (?P<needs>\[[\d, ]+\]) but got: "
         r"(?P<got>\[[\d, ]+\])|batch1 and batch2 must have same (?P<what>[\w ]+)",
         en="The two sides of a batched matrix product do not fit[[: {needs} is needed and {got} given]].",
         zh="批量矩阵乘法的两侧不匹配[[：需要 {needs}，而得到 {got}]]。",
     ),
-    _of_layers(
+    ordinary(
         _SHAPE,
         r"0D or 1D target tensor expected, multi-target not supported"
         r"|only batches of spatial targets supported \(3D tensors\) but got targets of dimension: (?P<got>\d)",
@@ -48,27 +43,27 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="交叉熵需要类别编号，而目标多了一维[[（{got} 维）]]：请 squeeze，或把 one-hot 目标转换为类别编号（argmax）"
         "或浮点数。",
     ),
-    _of_layers(
+    ordinary(
         _DTYPE,
         r"Expected floating point type for target with class probabilities, got (?P<got>\w+)",
         en="The target has the shape of class probabilities and holds {got} numbers: give class numbers of one "
         "dimension less, or convert it to float.",
         zh="目标的形状为类别概率，而类型为 {got}：请给出少一维的类别编号，或转换为 float。",
     ),
-    _of_layers(
+    ordinary(
         _SHAPE,
         r"Using a target size \((?P<one>torch\.Size\([^)]*\))\) that is different to the input size "
         r"\((?P<two>torch\.Size\([^)]*\))\)",
         en="The loss needs target and input of one shape, and gets {one} and {two}.",
         zh="损失函数要求目标与输入形状相同，而得到 {one} 与 {two}。",
     ),
-    _of_layers(
+    ordinary(
         "tensor-misused",
         r"tensors used as indices must be long, int, byte or bool tensors",
         en="A tensor of floats is used as an index: convert it (.long()).",
         zh="用浮点张量作为索引：请转换（.long()）。",
     ),
-    _of_layers(
+    ordinary(
         "tensor-misused",
         r"Inference tensors cannot be saved for backward|Inplace update to inference tensor outside InferenceMode"
         r"|Cannot set version_counter for inference tensor",
@@ -76,13 +71,13 @@ SIGNATURES: tuple[Signature, ...] = (
         "under torch.no_grad().",
         zh="在 torch.inference_mode() 下产生的张量被用于训练：请先 clone，或改在 torch.no_grad() 下产生。",
     ),
-    _of_layers(
+    ordinary(
         "tensor-misused",
         r"too many dimensions 'str'|new\(\): invalid data type 'str'",
         en="Texts cannot become a tensor: tokenize them, or leave this column out of the batch.",
         zh="文本无法转换为张量：请先分词，或不要把该列放入批次。",
     ),
-    _of_layers(
+    ordinary(
         "tensor-misused",
         r"can't convert np\.ndarray of type numpy\.(?P<type>\w+)\. The only supported types are",
         en="A numpy array of the type {type} cannot become a tensor: it holds arrays of different lengths, texts or "
@@ -90,7 +85,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="类型为 {type} 的 numpy 数组无法转换为张量：其中含有长度不同的数组、文本或 None，或是 torch "
         "没有的数值类型。",
     ),
-    _of_layers(
+    ordinary(
         _SHAPE,
         r"expected sequence of length (?P<one>\d+) at dim (?P<dimension>\d+) \(got (?P<two>\d+)\)",
         en="Lists of different lengths ({one} and {two}) cannot become one tensor: pad them first. Tokenised texts "
@@ -109,7 +104,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="cuDNN 找不到计算该层的方法：多半是 GPU 内存几乎用尽，没有工作空间；否则是 cuDNN 与 CUDA 版本不匹配，或 "
         "GPU 不支持该类型。",
     ),
-    _of_layers(
+    ordinary(
         "attention-not-available",
         r"No available kernel\. Aborting execution",
         en="None of the attention kernels that are switched on can do this (type, head size, mask, GPU): allow more "
@@ -117,7 +112,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="已启用的注意力内核都无法完成该计算（类型、head 大小、掩码、GPU）："
         "请允许更多内核（torch.nn.attention.sdpa_kernel），或为 flash attention 使用半精度。",
     ),
-    _of_layers(
+    ordinary(
         _IMAGE,
         r"(?P<name>pic|img) should be PIL Image(?: or ndarray)?\. Got <class '(?P<type>[^']+)'>"
         r"|Input tensor should be a float tensor\. Got (?P<tensor>torch\.\w+)",
@@ -126,7 +121,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="transform 得到的图像类型不对[[：{type}]][[：{tensor}]]：transform 的顺序错误（ToTensor 的先后），"
         "或缺少其中之一。",
     ),
-    _of_layers(
+    ordinary(
         _IMAGE,
         r"Cannot handle this data type: (?P<what>[^\n]+)|cannot write mode (?P<mode>\w+) as (?P<format>\w+)",
         en="Pillow does not take a picture of this type[[: {what}]][[: {mode} as {format}]]: convert it first "

@@ -6,19 +6,14 @@ pandas 2.
 
 from __future__ import annotations
 
-from ranksafe.runs.explain.signatures.signature import Signature, signature
-
-
-def _of_data(kind: str, pattern: str, *, en: str, zh: str) -> Signature:
-    return signature(kind, pattern, en=en, zh=zh, plain=True, raised_only=True)
-
+from ranksafe.runs.explain.signatures.signature import Signature, ordinary, signature
 
 _ARGUMENTS = "data-loader-arguments"
 _COLLATE = "cannot-collate"
 _DAMAGED = "damaged-data"
 
 SIGNATURES: tuple[Signature, ...] = (
-    _of_data(
+    ordinary(
         _ARGUMENTS,
         r"(?P<option>sampler|batch_sampler) option is mutually exclusive",
         en="A {option} decides the order itself: leave shuffle (and for a batch_sampler batch_size, sampler and "
@@ -35,7 +30,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="IterableDataset 自行决定顺序，因此 DataLoader 不接受 {option}。请在数据集内部打乱顺序，并在其中让每个 "
         "rank 和每个 worker 读取自己的一份。",
     ),
-    _of_data(
+    ordinary(
         _ARGUMENTS,
         r"(?P<option>prefetch_factor|persistent_workers|multiprocessing_context) (?:option )?(?:could only be "
         r"specified in multiprocessing|needs num_workers > 0|can only be used with multi-process loading)",
@@ -52,7 +47,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="DistributedSampler 得到的 rank 为 {rank}，而其 num_replicas 只允许 0 到 {last}。请省略这两个参数，"
         "使其取自进程组；或传入全局 rank 和 world size（而不是 local rank 或单台机器的 GPU 数）。",
     ),
-    _of_data(
+    ordinary(
         _COLLATE,
         r"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
         r"<class '(?P<type>NoneType)'>",
@@ -61,7 +56,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="某个样本或其一部分为 None，无法放入批次：__getitem__ 没有返回内容。请在 collate_fn 中过滤这些样本，"
         "或修正产生它们的代码。",
     ),
-    _of_data(
+    ordinary(
         _COLLATE,
         r"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
         r"<class '(?P<type>[^']+)'>",
@@ -70,20 +65,20 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="样本中包含 {type}，默认的 collate 函数无法将其放入批次：请在数据集中将其转换为张量或数字（transform），"
         "或编写 collate_fn。",
     ),
-    _of_data(
+    ordinary(
         _COLLATE,
         r"each element in list of batch should be of equal size",
         en="Samples contain lists of different lengths, which cannot be put into one batch: pad them to one length, "
         "or write a collate_fn.",
         zh="样本中的列表长度不同，无法放入同一批次：请填充到相同长度，或编写 collate_fn。",
     ),
-    _of_data(
+    ordinary(
         _COLLATE,
         r"Batches of (?P<kind>nested|sparse) tensors are not currently supported by the default collate_fn",
         en="The default collate function does not put {kind} tensors into a batch: write a collate_fn.",
         zh="默认的 collate 函数不支持 {kind} 张量：请编写 collate_fn。",
     ),
-    _of_data(
+    ordinary(
         _COLLATE,
         r"Trying to resize storage that is not resizable",
         en="A batch could not be put together in shared memory: mostly samples of different sizes, or tensors that "
@@ -92,20 +87,20 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="无法在共享内存中组成批次：多为样本大小不同，或张量来自 numpy、是更大张量的视图。"
         "请让所有样本大小相同（或在 collate_fn 中填充），并复制视图（.clone()）。",
     ),
-    _of_data(
+    ordinary(
         "data-split",
         r"Sum of input lengths does not equal the length of the input dataset!",
         en="random_split needs lengths that add up to the length of the data set, or fractions that add up to 1. "
         "Compute the last length as what is left.",
         zh="random_split 的各长度之和必须等于数据集的长度，或使用和为 1 的比例。请把最后一个长度计算为剩余部分。",
     ),
-    _of_data(
+    ordinary(
         "data-split",
         r"Unknown split \"(?P<split>[^\"]+)\"\. Should be one of (?P<splits>\[[^\]]*\])",
         en="The data set has no split {split}; it has {splits}. Make one with train_test_split, or name one of these.",
         zh="数据集没有 {split} 划分；它有 {splits}。请用 train_test_split 创建，或使用其中之一。",
     ),
-    _of_data(
+    ordinary(
         "data-format",
         r"Couldn't infer the same data file format for all splits",
         en="The files of the data set's splits are of different formats: name the format, or give data_files that "
@@ -122,7 +117,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="HDF5 无法锁定文件：另一个进程（通常是其他 rank）正以写入方式打开它，或文件系统不支持锁。请只让一个 rank "
         "写入，其他地方以 mode='r' 打开（若原因在文件系统，可设置 HDF5_USE_FILE_LOCKING=FALSE）。",
     ),
-    _of_data(
+    ordinary(
         "data-not-found",
         r"Unable to (?:synchronously )?open object \(object '(?P<name>[^']+)' doesn't exist\)",
         en="The HDF5 file has no {name}.",
@@ -156,7 +151,7 @@ SIGNATURES: tuple[Signature, ...] = (
         en="The table is empty: the file was cut off, is still being written, or holds no data.",
         zh="表格为空：文件被截断、仍在写入，或没有数据。",
     ),
-    _of_data(
+    ordinary(
         _DAMAGED,
         r"\A(?:\w+\.)*ParserError: Error tokenizing data\. C error: Expected (?P<some>\d+) fields in line "
         r"(?P<line>\d+), saw (?P<more>\d+)",

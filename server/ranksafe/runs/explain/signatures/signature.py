@@ -91,5 +91,12 @@ def signature(
     )
 
 
+def ordinary(
+    kind: str, pattern: str, *, en: str, zh: str, frames: str | None = None, plain: bool = True
+) -> Signature:
+    """A `Signature` of an exception that has nothing to do with ranks, unless ``plain`` is False."""
+    return signature(kind, pattern, en=en, zh=zh, frames=frames, plain=plain, raised_only=True)
+
+
 _OPTIONAL = re.compile(r"\[\[(?P<text>.*?)\]\]")
 _NAMES = re.compile(r"(?<!\{)\{(\w+)\}")

@@ -5,19 +5,14 @@ The words are those of torch 2.13.0 and scikit-learn 1.9.1.
 
 from __future__ import annotations
 
-from ranksafe.runs.explain.signatures.signature import Signature, signature
-
-
-def _of_tensors(kind: str, pattern: str, *, en: str, zh: str) -> Signature:
-    return signature(kind, pattern, en=en, zh=zh, plain=True, raised_only=True)
-
+from ranksafe.runs.explain.signatures.signature import Signature, ordinary, signature
 
 _USE = "tensor-misused"
 _SHAPE = "shape-mismatch"
 _DTYPE = "dtype-mismatch"
 
 SIGNATURES: tuple[Signature, ...] = (
-    _of_tensors(
+    ordinary(
         _USE,
         r"Boolean value of Tensor with more than one value is ambiguous",
         en="A whole tensor is used as a condition (if, and, or, not, in): say what is meant with .any(), .all() or a "
@@ -25,7 +20,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="把整个张量用作条件（if、and、or、not、in）：请用 .any()、.all() 或单个元素的比较说明含义。"
         "在列表中查找或比较张量也会如此。",
     ),
-    _of_tensors(
+    ordinary(
         _USE,
         r"a Tensor with (?P<count>\d+) elements cannot be converted to Scalar"
         r"|only one element tensors can be converted to Python scalars"
@@ -36,7 +31,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="此处需要单个数值，而张量并非恰好有一个元素[[（有 {count} 个）]]：请先归约（.mean()、.sum()），"
         "或取其中一个元素。",
     ),
-    _of_tensors(
+    ordinary(
         _USE,
         r"iteration over a 0-d tensor|invalid index of a 0-dim tensor|len\(\) of a 0-d tensor",
         en="The tensor is a single number without a dimension: use .item(), or keep a dimension (keepdim=True, "
@@ -44,7 +39,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="该张量是没有维度的单个数值：请用 .item()，或保留一个维度（keepdim=True、unsqueeze(0)）。"
         "对只有一个样本的批次使用 squeeze() 会产生这种张量。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"Dimension out of range \(expected to be in range of \[(?P<low>-?\d+), (?P<high>-?\d+)\], but got "
         r"(?P<got>-?\d+)\)",
@@ -53,7 +48,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="请求第 {got} 维，而该张量的维度范围是 {low} 到 {high}：其维数少于该行所预期的（对只有一个样本的批次使用 "
         "squeeze() 会去掉一维）。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"too many indices for (?:tensor of dimension (?P<dimension>\d+)|array: array is (?P<array>\d+)-dimensional)",
         en="More indices are given than the tensor has dimensions[[ ({dimension})]][[ ({array})]]. A tensor made of "
@@ -61,7 +56,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="索引的个数多于张量的维数[[（{dimension}）]][[（{array}）]]。由空列表（例如没有框的图像）创建的张量，"
         "或经过 squeeze 的张量，维数会更少。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"requested array has an inhomogeneous shape(?: after \d+ dimensions?)?(?:\. The detected shape was "
         r"(?P<shape>\([\d, ]*\)) \+ inhomogeneous part)?",
@@ -71,7 +66,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="要把形状不同的数组合成一个[[：共同的部分只有 {shape}]]。各行长度不同（请填充），"
         "或把由多个输出组成的元组当作一个数组（若模型返回的不只是 logits，Trainer 评估的预测就是元组：请取第一个）。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"Expected (?P<unbatched>\d)D \(unbatched\) or (?P<batched>\d)D \(batched\) input to (?P<layer>\w+), but got "
         r"input of size: (?P<size>\[[\d, ]*\])",
@@ -79,7 +74,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "{size}.",
         zh="{layer} 需要 {batched} 维输入（第一维为批次），或不带批次的 {unbatched} 维，而得到 {size}。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"Expected (?P<needs>\d+)-dimensional input for \d+-dimensional weight (?P<weight>\[[\d, ]*\]), but got "
         r"(?P<got>\d+)-dimensional input of size (?P<size>\[[\d, ]*\])"
@@ -89,7 +84,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="该层的输入缺少或多出批次或通道维[[：需要 {needs} 维，而得到 {size}]][[：需要 {wanted} 输入，而得到 "
         "{given}D]]。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"(?:running_mean|running_var|weight|bias) should contain (?P<some>\d+) elements not (?P<layer>\d+)"
         r"|expected input's size at dim=\d+ to match num_features \((?P<features>\d+)\), but got: (?P<got>\d+)"
@@ -100,7 +95,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="归一化层得到的通道数与其创建时不同[[：{some}，而不是 {layer}]][[：{got}，而不是 {features}]][[：{size}，"
         "而创建时为 {shape}]]。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"Calculated padded input size per channel: \((?P<input>[\dx ]+)\)\. Kernel size: \((?P<kernel>[\dx ]+)\)\. "
         r"Kernel size can't be greater than actual input size"
@@ -111,7 +106,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="输入对该层来说过小[[：{input}，而卷积核为 {kernel}]][[：由 {given} 得到 {output}]]。"
         "图像或序列小于网络的设计尺寸。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"(?:embed_dim must be divisible by num_heads"
         r"|embed_dim (?P<size>\d+) not divisible by num_heads (?P<heads>\d+)"
@@ -121,20 +116,20 @@ SIGNATURES: tuple[Signature, ...] = (
         "among {groups})]].",
         zh="该层的大小无法在其头或组之间平均划分[[（{size} 分为 {heads}）]][[（{channels} 分为 {groups}）]]。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"`lengths` array must be sorted in decreasing order when `enforce_sorted` is True",
         en="Packed sequences have to come longest first: pass enforce_sorted=False, or sort the batch.",
         zh="打包序列时需按长度从长到短排列：请传入 enforce_sorted=False，或对批次排序。",
     ),
-    _of_tensors(
+    ordinary(
         "empty-sequence",
         r"Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0",
         en="A sequence in the batch has the length 0, which cannot be packed: filter such samples, or give them one "
         "padding step.",
         zh="批次中有长度为 0 的序列，无法打包：请过滤这些样本，或给它们一个填充步。",
     ),
-    _of_tensors(
+    ordinary(
         "value-out-of-range",
         r"all elements of (?P<what>input|target) should be between 0 and 1",
         en="Binary cross entropy gets {what} values outside of 0 to 1, or NaN: use BCEWithLogitsLoss for raw "
@@ -142,41 +137,41 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="二元交叉熵得到的 {what} 超出 0 到 1，或为 NaN：对原始输出请用 BCEWithLogitsLoss，检查标签，"
         "并确认模型输出没有变成 NaN。",
     ),
-    _of_tensors(
+    ordinary(
         "not-finite",
         r"normal expects all elements of std >= 0\.0",
         en="A normal distribution was given a standard deviation that is negative or NaN: bound it (softplus, exp of a "
         "clamped value), and look where the model's output became NaN.",
         zh="正态分布的标准差为负或 NaN：请限制其范围（softplus、对截断后的值取 exp），并查明模型输出何处变成了 NaN。",
     ),
-    _of_tensors(
+    ordinary(
         "not-finite",
         r"invalid multinomial distribution \((?P<why>[^)]+)\)",
         en="These are no probabilities to draw from ({why}): all of them are 0 or masked, one is negative, or the "
         "model's output has become NaN or infinite.",
         zh="这些值不能作为采样概率（{why}）：全部为 0 或被屏蔽、出现负值，或模型输出变成了 NaN 或无穷大。",
     ),
-    _of_tensors(
+    ordinary(
         "not-finite",
         r"The factorization could not be completed because the input is not positive-definite",
         en="The matrix is not positive definite: values went wrong before (NaN, half precision), or it needs a small "
         "number added to its diagonal.",
         zh="矩阵不是正定的：此前的数值已出错（NaN、半精度），或需要在对角线上加一个小的数。",
     ),
-    _of_tensors(
+    ordinary(
         _DTYPE,
         r"result type (?P<one>\w+) can't be cast to the desired output type (?P<two>\w+)",
         en="A {one} result is to be stored in a {two} tensor: convert it, or keep the result in a new tensor instead "
         "of changing the old one in place.",
         zh="要把 {one} 类型的结果存入 {two} 张量：请转换类型，或把结果放入新张量而不是就地修改。",
     ),
-    _of_tensors(
+    ordinary(
         _DTYPE,
         r"[Oo]nly Tensors of floating point (?:and complex )?dtype can require gradients",
         en="A tensor of integers cannot have a gradient: make it a float first, or do not ask for one.",
         zh="整数张量不能有梯度：请先转换为浮点，或不要求梯度。",
     ),
-    _of_tensors(
+    ordinary(
         _DTYPE,
         r"(?:scatter|scatter_add|gather|index_add|index_copy)_?\(\): Expected (?:self\.dtype to be equal to src\.dtype"
         r"|dtype int(?:32/int)?64 for index)|masked_scatter: expected self and source to have same dtypes"
@@ -185,20 +180,20 @@ SIGNATURES: tuple[Signature, ...] = (
         "source to the destination's type.",
         zh="把一种类型的值写入另一种类型的张量，autocast 下会出现这种情况：请把来源转换为目标的类型。",
     ),
-    _of_tensors(
+    ordinary(
         _DTYPE,
         r"Expected tensor for argument #(?P<number>\d+) '(?P<name>\w+)' to have one of the following scalar types: "
         r"(?P<types>[\w, ]+); but got (?P<got>[\w.]+)",
         en="{name} has to be of the type {types}, and is {got}: an embedding takes integers (.long()).",
         zh="{name} 的类型必须是 {types}，而得到 {got}：嵌入层需要整数（.long()）。",
     ),
-    _of_tensors(
+    ordinary(
         _DTYPE,
         r"At least one stride in the given numpy array is negative",
         en="A numpy array that was flipped ([::-1], np.flip) cannot become a tensor: copy it first (.copy()).",
         zh="翻转过的 numpy 数组（[::-1]、np.flip）无法转换为张量：请先复制（.copy()）。",
     ),
-    _of_tensors(
+    ordinary(
         "generator-device",
         r"Expected a '(?P<wanted>\w+)' device type for generator but found '(?P<found>\w+)'",
         en="Random numbers on {wanted} need a generator made there, and this one is on {found}: "
@@ -207,7 +202,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="在 {wanted} 上生成随机数需要在该设备上创建的 generator，而此处的在 {found} 上："
         "torch.Generator(device=...)。为所有张量设置默认设备也会影响 DataLoader 的打乱。",
     ),
-    _of_tensors(
+    ordinary(
         "device-mismatch",
         r"cannot pin '(?P<type>[\w.]+)' only dense CPU tensors can be pinned",
         en="pin_memory is for tensors on the CPU, and the data set returns {type}: let it return CPU tensors and "
@@ -222,7 +217,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "gather both the same way.",
         zh="标签与预测的样本数不同：{counts}。若由多个 rank 评估，请以同样的方式汇集两者。",
     ),
-    _of_tensors(
+    ordinary(
         "metric-input",
         r"Classification metrics can't handle a mix of (?P<one>[\w-]+) and (?P<two>[\w-]+) targets",
         en="The metric gets {one} labels and {two} predictions: turn scores into classes (argmax, a threshold) first.",

@@ -6,12 +6,7 @@ numpy's, as public logs have them.
 
 from __future__ import annotations
 
-from ranksafe.runs.explain.signatures.signature import Signature, signature
-
-
-def _of_tensors(kind: str, pattern: str, *, en: str, zh: str) -> Signature:
-    return signature(kind, pattern, en=en, zh=zh, plain=True, raised_only=True)
-
+from ranksafe.runs.explain.signatures.signature import Signature, ordinary, signature
 
 _SHAPE = "shape-mismatch"
 _DTYPE = "dtype-mismatch"
@@ -35,7 +30,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "请从配置中取得大小，读取或调整权重之前先收集它（deepspeed.zero.GatheredParameters、FSDP.summon_full_params）。"
         "若未使用它们，请查明 0 的来源。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"mat1 and mat2 shapes cannot be multiplied \((?P<one>\d+x(?P<got>\d+)) and (?P<two>(?P<needs>\d+)x\d+)\)"
         r"|size mismatch, m1: \[(?P<old>[\dx ]+)\], m2: \[(?P<older>[\dx ]+)\]",
@@ -45,7 +40,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="输入与该层的权重不匹配[[：{one} 与 {two}，即该层需要 {needs} 个特征，而得到 {got} 个]][[：{old} 与 "
         "{older}]]。该层是为其他大小的图像、序列或嵌入创建的，或其前面的部分有改动。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"The size of tensor a \((?P<one>\d+)\) must match the size of tensor b \((?P<two>\d+)\) at non-singleton "
         r"dimension (?P<dimension>\d+)",
@@ -53,7 +48,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "{two}.",
         zh="两个张量逐元素运算，而它们在第 {dimension} 维的大小不同：{one} 与 {two}。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"Sizes of tensors must match except in dimension (?P<dimension>\d+)\. (?:Expected size (?P<one>\d+) but got "
         r"size (?P<two>\d+)|Got (?P<first>\d+) and (?P<second>\d+))",
@@ -64,7 +59,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "若解码器与编码器保留的特征相拼接（U-Net 的跳跃连接），输入大小必须能被总下采样倍数整除；否则请裁剪、"
         "填充或缩放其中之一。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"stack expects each tensor to be equal size, but got \[(?P<one>[\d, ]*)\] at entry \d+ and "
         r"\[(?P<two>[\d, ]*)\] at entry (?P<entry>\d+)",
@@ -73,27 +68,27 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="大小不同的样本被放入同一批次：[{one}] 与 [{two}]（第 {entry} 项）。请填充或裁剪到相同大小，或编写 "
         "collate_fn。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"Expected input batch_size \((?P<one>\d+)\) to match target batch_size \((?P<two>\d+)\)",
         en="The loss gets predictions for {one} samples and targets for {two}.",
         zh="损失函数得到 {one} 个样本的预测和 {two} 个目标。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"Target size \((?P<one>torch\.Size\([^)]*\))\) must be the same as input size "
         r"\((?P<two>torch\.Size\([^)]*\))\)",
         en="The loss needs target and input of one shape, and gets {one} and {two}.",
         zh="损失函数要求目标与输入形状相同，而得到 {one} 与 {two}。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"Given groups=\d+, weight of size (?P<weight>\[[\d, ]+\]), expected input(?P<input>\[[\d, ]+\]) to have "
         r"(?P<needs>\d+) channels, but got (?P<got>\d+)",
         en="The convolution takes {needs} channels and gets {got} (input {input}, weight {weight}).",
         zh="卷积需要 {needs} 个通道，而得到 {got} 个（输入 {input}，权重 {weight}）。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"shape '(?P<shape>\[[\d, -]+\])' is invalid for input of size (?P<size>\d+)"
         r"|cannot reshape array of size (?P<elements>\d+) into shape (?P<into>\([\d, -]+\))"
@@ -103,7 +98,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "make {into}]].",
         zh="张量无法变为该形状[[：{size} 个元素不能组成 {shape}]][[：{elements} 个元素不能组成 {into}]]。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"shape mismatch: (?:indexing (?:arrays|tensors) could not be broadcast together with shapes "
         r"(?P<shapes>[^\n]+)"
@@ -113,7 +108,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "is room for {result}]].",
         zh="索引与被索引的内容形状不一致[[（{shapes}）]][[：把 {value} 放入 {result} 的位置]]。",
     ),
-    _of_tensors(
+    ordinary(
         _SHAPE,
         r"operands could not be broadcast together with shapes (?P<shapes>[^\n]+)"
         r"|could not broadcast input array from shape (?P<one>\S+) into shape (?P<two>\S+)"
@@ -129,7 +124,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="形状不匹配[[：{shapes}]][[：{one} 到 {two}]][[：{output} 与 {broadcast}]][[：{existing} 无法扩展为 "
         "{expanded}]]。",
     ),
-    _of_tensors(
+    ordinary(
         _DTYPE,
         r"Found dtype (?P<one>\w+) but expected (?P<two>\w+)"
         r"|Input type \((?P<input>[\w.:]+)\) and (?:weight|bias) type \((?P<weight>[\w.:]+)\) should be the same"
@@ -141,7 +136,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="某个操作或其反向传播收到了两种类型的张量[[（{one} 与 {two}）]][[（{input} 与 {weight}）]]"
         "[[（{source} 与 {destination}）]]：请把输入或损失转换为模型的类型，或在 autocast 下运行前向传播。",
     ),
-    _of_tensors(
+    ordinary(
         _DTYPE,
         r"\"(?P<op>\w+)\" not implemented for '(?P<type>\w+)'",
         en="There is no {op} for {type} on this device: convert the tensor to another type (half precision is for "
@@ -149,7 +144,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "labels and indices are whole numbers).",
         zh="此设备上没有适用于 {type} 的 {op}：请把张量转换为其他类型（半精度用于 GPU；标签和索引应为整数）。",
     ),
-    _of_tensors(
+    ordinary(
         "index-out-of-range",
         r"IndexError: index out of range in self",
         en="An embedding got an index beyond its table: usually a token id beyond the vocabulary (after tokens were "
@@ -158,14 +153,14 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="embedding 收到的索引超出其表：通常是 token id 超出词表（添加 token 之后需调用 "
         "model.resize_token_embeddings(len(tokenizer))），或位置超出模型所支持的最大长度。",
     ),
-    _of_tensors(
+    ordinary(
         "index-out-of-range",
         r"IndexError: Target (?P<target>-?\d+) is out of bounds",
         en="A label ({target}) is not among the classes that the loss gets scores for: count the classes from 0, and "
         "make the model's output as wide.",
         zh="标签（{target}）不在损失函数所得到的类别之中：类别应从 0 开始，且模型输出的宽度应与类别数一致。",
     ),
-    _of_tensors(
+    ordinary(
         _GRADIENT,
         r"does not require grad and does not have a grad_fn",
         en="backward was called on a value that no trainable parameter had part in: all of them are frozen, the "
@@ -175,7 +170,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="对一个没有可训练参数参与的值调用了 backward：参数全部冻结、前向在 no_grad 下运行，或 detach 切断了计算图。"
         "对冻结的基础模型使用梯度检查点时，请调用 enable_input_require_grads()。",
     ),
-    _of_tensors(
+    ordinary(
         "backward-twice",
         r"Trying to backward through the graph a second time",
         en="backward went through the same part of the graph twice: a value of an earlier step (a hidden state, a "
@@ -183,19 +178,19 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="backward 两次经过了计算图的同一部分：较早一步的值（隐藏状态、累计损失）仍连在图上。请 detach，"
         "或把损失相加后只调用一次 backward。",
     ),
-    _of_tensors(
+    ordinary(
         _GRADIENT,
         r"grad can be implicitly created only for scalar outputs",
         en="backward was called on a tensor of several elements: reduce the loss first (mean, sum).",
         zh="对含多个元素的张量调用了 backward：请先归约损失（mean、sum）。",
     ),
-    _of_tensors(
+    ordinary(
         "numpy-of-a-tensor",
         r"can't convert (?P<device>\S+) device type tensor to numpy|Can't call numpy\(\) on Tensor that requires grad",
         en="numpy cannot read this tensor[[ (on {device})]]: use tensor.detach().cpu().numpy().",
         zh="numpy 无法读取该张量[[（位于 {device}）]]：请使用 tensor.detach().cpu().numpy()。",
     ),
-    _of_tensors(
+    ordinary(
         "meta-tensor",
         r"Cannot copy out of meta tensor; no data!|is on the meta device, (?:we need|which)",
         en="Some parameters were never loaded (they are on the meta device): the checkpoint lacks them, or the "
@@ -205,7 +200,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "后加载权重，"
         "或不使用 low_cpu_mem_usage。",
     ),
-    _of_tensors(
+    ordinary(
         "mixed-precision",
         r"Attempting to unscale FP16 gradients",
         en="The gradient scaler got parameters that are themselves half precision: keep the trainable parameters in "
@@ -213,7 +208,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="梯度缩放器得到的参数本身就是半精度：请让可训练参数保持 float32 并由 autocast 转换，或用 bf16 "
         "训练且不使用缩放器。",
     ),
-    _of_tensors(
+    ordinary(
         "not-finite",
         r"Function '(?P<name>\w+)' returned nan values in its \d+th output"
         # Megatron-LM, megatron/core/rerun_state_machine.py and distributed/param_and_grad_buffer.py.
@@ -224,7 +219,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "the data of this step, and at divisions and logarithms of zero.",
         zh="数值出现 NaN 或无穷[[，发生在 {name} 的反向传播]]：请检查学习率、该步的数据，以及除以零和对零取对数。",
     ),
-    _of_tensors(
+    ordinary(
         "empty-data",
         r"num_samples should be a positive integer value, but got num_samples=0|cannot sample n_sample <= 0 samples"
         r"|The batch received was empty, your model won't be able to train on it",

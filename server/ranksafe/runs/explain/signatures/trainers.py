@@ -5,17 +5,12 @@ The words are those of transformers 5.23.0, accelerate 1.15.0 and lightning 2.6.
 
 from __future__ import annotations
 
-from ranksafe.runs.explain.signatures.signature import Signature, signature
-
-
-def _of_trainers(kind: str, pattern: str, *, en: str, zh: str, plain: bool = True) -> Signature:
-    return signature(kind, pattern, en=en, zh=zh, plain=plain, raised_only=True)
-
+from ranksafe.runs.explain.signatures.signature import Signature, ordinary
 
 _SETTINGS = "trainer-settings"
 
 SIGNATURES: tuple[Signature, ...] = (
-    _of_trainers(
+    ordinary(
         _SETTINGS,
         r"The model did not return a loss from the inputs",
         en="The model computed no loss, because its inputs have no labels: name the label column as the model's "
@@ -23,7 +18,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="模型没有计算损失，因为输入中没有标签：请让标签列的名称与模型 forward 一致（通常为 labels），确认 "
         "collator 保留了它，或为 Trainer 提供损失函数。",
     ),
-    _of_trainers(
+    ordinary(
         _SETTINGS,
         r"No columns in the dataset match the model's forward method signature",
         en="None of the data set's columns is an argument of the model's forward, so the Trainer would remove them "
@@ -32,7 +27,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="数据集没有任何一列是模型 forward 的参数，Trainer 会把它们全部移除：请先对数据集分词、让列名与 forward "
         "一致，或设置 remove_unused_columns=False 并由 collator 生成输入。",
     ),
-    _of_trainers(
+    ordinary(
         _SETTINGS,
         r"evaluation strategy \S+ requires either non-zero --eval_steps or --logging_steps"
         r"|(?P<name>--(?:logging|eval|save)_steps) must be an integer if bigger than 1"
@@ -41,20 +36,20 @@ SIGNATURES: tuple[Signature, ...] = (
         "says which.",
         zh="Trainer 的日志、评估或保存步数与其策略不符[[（{name}）]]：见消息。",
     ),
-    _of_trainers(
+    ordinary(
         _SETTINGS,
         r"You have set `args\.eval_strategy` to \S+ but you didn't pass an `eval_dataset`"
         r"|Trainer: evaluation requires an eval_dataset",
         en="The Trainer is to evaluate and has no eval_dataset: pass one, or set eval_strategy to no.",
         zh="要求 Trainer 进行评估，但没有 eval_dataset：请传入，或把 eval_strategy 设为 no。",
     ),
-    _of_trainers(
+    ordinary(
         _SETTINGS,
         r"Trainer: training requires a train_dataset",
         en="The Trainer has no train_dataset: pass one, and see whether it became empty or None before.",
         zh="Trainer 没有 train_dataset：请传入，并检查它是否在之前变成了空或 None。",
     ),
-    _of_trainers(
+    ordinary(
         _SETTINGS,
         r"[Tt]he train_dataset does not implement __len__, max_steps has to be specified|train_dataset does not "
         r"implement "
@@ -62,7 +57,7 @@ SIGNATURES: tuple[Signature, ...] = (
         en="A streamed data set has no length, so the Trainer cannot count epochs: set max_steps.",
         zh="流式数据集没有长度，Trainer 无法计算 epoch：请设置 max_steps。",
     ),
-    _of_trainers(
+    ordinary(
         "model-inputs",
         r"You (?:have to specify either|must specify exactly one of) input_ids or inputs_embeds|You should supply an "
         r"encoding or a list of encodings "
@@ -73,14 +68,14 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="模型或分词器没有得到 token id[[（{name}），而是 {got}]]：请先对数据集分词，并检查 Trainer "
         "是否移除了该列（remove_unused_columns），或批次使用了其他名称。",
     ),
-    _of_trainers(
+    ordinary(
         "model-inputs",
         r"text input must be of type `str`",
         en="The tokenizer gets something that is no text (None, a number, nested lists): look at the column that is "
         "passed to it, and at rows without a text.",
         zh="分词器得到的不是文本（None、数字、嵌套列表）：请检查传给它的列以及没有文本的行。",
     ),
-    _of_trainers(
+    ordinary(
         "missing-file",
         r"Can't load (?:tokenizer|the configuration|the model|image processor|feature extractor|processor) "
         r"(?:of|for) "
@@ -92,7 +87,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="transformers 在 [[{name}]][[{path}]][[{folder}]] 中找不到要加载的内容：路径错误、工作目录中有同名文件夹，"
         "或保存不完整（请把分词器与模型一起保存）。",
     ),
-    _of_trainers(
+    ordinary(
         _SETTINGS,
         r"The `metric_for_best_model` training argument is set to '(?P<name>[^']+)', which is not found in the "
         r"evaluation "
@@ -102,19 +97,19 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="metric_for_best_model 为 {name}，而评估结果中没有该指标；现有 {there}。请使用其中之一，或让 "
         "compute_metrics 返回它。",
     ),
-    _of_trainers(
+    ordinary(
         _SETTINGS,
         r"At most one of fp16 and bf16 can be True",
         en="Both fp16 and bf16 are asked for: choose one (bf16 where the GPU has it).",
         zh="同时要求 fp16 和 bf16：请选择其一（GPU 支持时选 bf16）。",
     ),
-    _of_trainers(
+    ordinary(
         _SETTINGS,
         r"You cannot perform fine-tuning on purely quantized models",
         en="The weights of a quantised model cannot be trained: attach trainable adapters (peft) to it first.",
         zh="量化模型的权重无法训练：请先为其附加可训练的适配器（peft）。",
     ),
-    _of_trainers(
+    ordinary(
         _SETTINGS,
         r"Target modules [{\[]?(?P<names>.{1,200}?)[}\]]? not found in the base model",
         en="The model has no layers named {names}, which LoRA is to adapt: other architectures have other names "
@@ -122,7 +117,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="模型中没有名为 {names} 的层供 LoRA 适配：不同架构的名称不同（请打印模型，或使用 "
         'target_modules="all-linear"）。',
     ),
-    _of_trainers(
+    ordinary(
         _SETTINGS,
         # peft 0.21.2, peft/tuners/tuners_utils.py.
         r"No modules were targeted for adaptation|No `target_modules` passed but also no `target_parameters` found",
@@ -131,7 +126,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="LoRA 找不到可适配的层：target_modules 中没有一个是该模型的层。不同架构的名称不同（请打印模型，或使用 "
         'target_modules="all-linear"）。',
     ),
-    _of_trainers(
+    ordinary(
         _SETTINGS,
         r"Can't find a valid checkpoint at (?P<path>\S+)|No valid checkpoint found in output directory "
         r"\((?P<folder>[^)]+)\)",
@@ -139,7 +134,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "resume_from_checkpoint.",
         zh="没有可恢复的检查点[[：{path}]][[：{folder}]]。请更正路径，或不使用 resume_from_checkpoint。",
     ),
-    _of_trainers(
+    ordinary(
         "quantized-in-distributed-training",
         # The words of accelerate 1.15.0 and, without "or 4-bit", of 0.19.
         r"You can't train a model that has been loaded in 8-bit (?:or 4-bit )?precision on multiple devices in any "
@@ -150,7 +145,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="量化模型被 device_map 分布到多个 GPU，而又由多个进程训练。请在每个进程自己的 GPU 上完整加载："
         'device_map={{"": local_rank}}。',
     ),
-    _of_trainers(
+    ordinary(
         "device-map",
         r"Some modules are dispatched on the CPU or the disk|You are trying to offload the whole model to the disk"
         r"|You can't move a model that has some modules offloaded to cpu or disk",
@@ -160,7 +155,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="模型无法完全放入该进程可见的 GPU，其一部分被放到 CPU 或磁盘。请查看还有谁在使用这些 GPU，"
         "加载更小或量化的模型，或让进程看到更多 GPU。",
     ),
-    _of_trainers(
+    ordinary(
         "cuda-out-of-memory",
         # accelerate/utils/memory.py, find_executable_batch_size.
         r"No executable batch size found, reached zero",
@@ -171,7 +166,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="find_executable_batch_size 不断减半批大小直到为零：一个样本也放不下，"
         "或被当作内存不足的其实是其他错误（若有，见上方输出）。每个 rank 各自搜索，因此各 rank 的批大小也可能不同。",
     ),
-    _of_trainers(
+    ordinary(
         "deepspeed-settings",
         r"Please correct the following DeepSpeed config values that mismatch",
         plain=False,
@@ -179,7 +174,7 @@ SIGNATURES: tuple[Signature, ...] = (
         'set those of the configuration to "auto".',
         zh='DeepSpeed 配置与训练参数给出了不同的值（列于消息中）：请把配置中的这些值设为 "auto"。',
     ),
-    _of_trainers(
+    ordinary(
         "collective-shape-mismatch",
         # accelerate/utils/operations.py, with ACCELERATE_DEBUG_MODE=1.
         r"Cannot apply desired operation due to shape mismatches\. All shapes across devices must be valid",
@@ -189,7 +184,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="各 rank 传给同一操作的张量形状不同（消息按进程列出）：请先用 accelerator.pad_across_processes 填充，"
         "最后一个批次可使用 gather_for_metrics。",
     ),
-    _of_trainers(
+    ordinary(
         "batch-not-divisible",
         r"in `split_batches` mode, the batch size \((?P<size>\d+)\) needs to be a round multiple of the number of "
         r"processes \((?P<ranks>\d+)\)",
@@ -198,7 +193,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "multiple of {ranks}.",
         zh="使用 split_batches 时，大小为 {size} 的批次要分给 {ranks} 个 rank，无法整除：请使用 {ranks} 的整数倍。",
     ),
-    _of_trainers(
+    ordinary(
         "trainer-settings",
         r"`Trainer\(devices=(?P<devices>[^)]+)\)` value is not a valid input using (?P<accelerator>\w+) accelerator",
         plain=False,
@@ -206,7 +201,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "is of another form.",
         zh="Lightning 无法在 {accelerator} 上使用 devices={devices}：设备不足，或值的形式不对。",
     ),
-    _of_trainers(
+    ordinary(
         "trainer-settings",
         r"Early stopping conditioned on metric `(?P<name>[^`]+)` which is not available[^\n]*?(?:following[^:\n]*: "
         r"(?P<names>[^\n]+))?$",
@@ -215,14 +210,14 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="EarlyStopping 监视 {name}，而它查看时没有任何地方记录过该指标[[；现有 {names}]]：请在 EarlyStopping "
         "所跟随的钩子（通常是验证）中以完全相同的名称记录。",
     ),
-    _of_trainers(
+    ordinary(
         "trainer-settings",
         r"ModelCheckpoint\(monitor='?(?P<name>[^')]+)'?\) could not find the monitored key in the returned metrics"
         r"(?:: (?P<names>\[[^\]]*\]))?",
         en="ModelCheckpoint watches {name}, which nothing has logged[[; there are {names}]].",
         zh="ModelCheckpoint 监视 {name}，而没有任何地方记录过该指标[[；现有 {names}]]。",
     ),
-    _of_trainers(
+    ordinary(
         "trainer-settings",
         r"\A(?:\w+\.)*MisconfigurationException: (?P<why>[^\n]+)",
         en='Lightning refuses this combination of settings: "{why}".',

@@ -5,19 +5,14 @@ The words are those of torch 2.13.0: ``torch/optim``, ``torch/amp/grad_scaler.py
 
 from __future__ import annotations
 
-from ranksafe.runs.explain.signatures.signature import Signature, signature
-
-
-def _of_a_step(kind: str, pattern: str, *, en: str, zh: str) -> Signature:
-    return signature(kind, pattern, en=en, zh=zh, plain=True, raised_only=True)
-
+from ranksafe.runs.explain.signatures.signature import Signature, ordinary, signature
 
 _OPTIMIZER = "optimizer-parameters"
 _SCHEDULER = "learning-rate-schedule"
 _SCALER = "mixed-precision"
 
 SIGNATURES: tuple[Signature, ...] = (
-    _of_a_step(
+    ordinary(
         _OPTIMIZER,
         r"optimizer got an empty parameter list",
         en="The optimizer was given no parameter: everything is frozen or filtered out, the model keeps its layers "
@@ -25,13 +20,13 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="优化器没有得到任何参数：全部被冻结或过滤、模型把层放在普通 list 或 dict 中（请用 nn.ModuleList、"
         "nn.ModuleDict），或参数生成器此前已被耗尽。",
     ),
-    _of_a_step(
+    ordinary(
         _OPTIMIZER,
         r"some parameters appear in more than one parameter group",
         en="A parameter is in two groups of the optimizer: tied weights, or filters by name that overlap.",
         zh="同一参数出现在优化器的两个参数组中：权重共享，或按名称过滤时有重叠。",
     ),
-    _of_a_step(
+    ordinary(
         _OPTIMIZER,
         r"can't optimize a non-leaf Tensor",
         en="A tensor that is to be trained is the result of a computation (.to(device) after requires_grad, a slice, "
@@ -39,7 +34,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="要训练的张量是某次计算的结果（requires_grad 之后的 .to(device)、切片、乘积）：请最后在目标设备上创建 "
         "nn.Parameter，再交给优化器。",
     ),
-    _of_a_step(
+    ordinary(
         _OPTIMIZER,
         r"params argument given to the optimizer should be an iterable of Tensors or dicts, but got (?P<got>\S+)"
         r"|optimizer can only optimize Tensors, but one of the params is (?P<type>\S+)",
@@ -59,7 +54,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "请用 len(loader) 或 math.ceil）、按批次而不是按优化器步调用、epoch 更多、恢复训练，"
         "或 total_steps 是按不同的 rank 数或梯度累积计算的。",
     ),
-    _of_a_step(
+    ordinary(
         _SCHEDULER,
         r"param 'initial_lr' is not specified in param_groups\[\d+\] when resuming",
         en="A scheduler made with last_epoch >= 0 continues an earlier one, so the optimizer needs its state first: "
@@ -77,7 +72,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="调度器得到 {name}={got}：步数为 0 或不是整数，常见原因是数据量除以批大小、rank "
         "数和累积步数后得到的结果（请用 math.ceil，且至少为 1）。",
     ),
-    _of_a_step(
+    ordinary(
         _SCALER,
         r"unscale_\(\) has already been called on this optimizer since the last update\(\)",
         en="The gradient scaler's unscale_ was called twice before update: once per optimizer step is right, so with "
@@ -85,7 +80,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="在 update 之前两次调用了梯度缩放器的 unscale_：每个优化器步只应调用一次；"
         "使用梯度累积时只在更新的那一步调用，且不要与自行裁剪梯度的库同时使用。",
     ),
-    _of_a_step(
+    ordinary(
         _SCALER,
         r"No inf checks were recorded (?:for this optimizer|prior to update)",
         en="The gradient scaler saw no gradient of this optimizer's parameters: the loss does not depend on them, "
@@ -93,7 +88,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="梯度缩放器没有见到该优化器参数的任何梯度：损失与这些参数无关、没有对缩放后的损失调用 backward，或在 step "
         "之前清空了梯度。",
     ),
-    _of_a_step(
+    ordinary(
         _SCALER,
         r"torch\.nn\.functional\.binary_cross_entropy and torch\.nn\.BCELoss are unsafe to autocast",
         en="Under autocast BCELoss is refused: drop the sigmoid before it and use BCEWithLogitsLoss, or compute the "
@@ -115,7 +110,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "use_cache=True 之类的缓存、torch 之外的随机数、train 或 eval 模式、autocast、被改变的类型或设备、"
         "分片训练中被收集的权重）。请让该块只依赖其输入，并尝试 use_reentrant=False 或 True。",
     ),
-    _of_a_step(
+    ordinary(
         "no-gradient",
         r"none of output has requires_grad=True, this checkpoint\(\) is not necessary",
         en="A block under gradient checkpointing returns nothing that needs a gradient: with frozen layers and "
@@ -123,7 +118,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="梯度检查点中的块没有返回任何需要梯度的结果：若层被冻结且 use_reentrant=True，请调用 "
         "model.enable_input_require_grads()，或使用 use_reentrant=False。",
     ),
-    _of_a_step(
+    ordinary(
         "modified-in-place",
         r"a (?:view of a )?leaf Variable that requires grad (?:is being|has been) used in an in-place operation",
         en="A parameter is changed in place while gradients are recorded: do it under torch.no_grad(), or on .data, "
