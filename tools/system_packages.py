@@ -27,7 +27,10 @@ PACKAGES = {
     "chromium": "chromium",
 }
 """Program to package."""
+FOLDERS = {"/usr/share/fonts/opentype/noto": "fonts-noto-cjk"}
+"""Folder to package, for what is no program."""
 _OTHER_NAMES = {"chromium": ("chromium-browser", "google-chrome", "google-chrome-stable")}
+"""Of programs that will do as well."""
 _SEARCHED = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 _POLICY = Path("/usr/sbin/policy-rc.d")
 
@@ -41,6 +44,7 @@ def install_missing() -> None:
             shutil.which(name, path=_SEARCHED) for name in (program, *_OTHER_NAMES.get(program, ()))
         )
     ]
+    missing += [package for folder, package in FOLDERS.items() if not Path(folder).is_dir()]
     if not missing or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return
     say(f"installing {', '.join(missing)}")
