@@ -212,10 +212,22 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     ordinary(
         "trainer-settings",
-        r"ModelCheckpoint\(monitor='?(?P<name>[^')]+)'?\) could not find the monitored key in the returned metrics"
+        r"ModelCheckpoint\(monitor='?(?P<name>[^')]+)'?\)`? could not find the monitored key in the returned metrics"
         r"(?:: (?P<names>\[[^\]]*\]))?",
-        en="ModelCheckpoint watches {name}, which nothing has logged[[; there are {names}]].",
-        zh="ModelCheckpoint 监视 {name}，而没有任何地方记录过该指标[[；现有 {names}]]。",
+        en="ModelCheckpoint watches {name}, which nothing has logged[[; there are {names}]]: log it under exactly this "
+        "name, or watch one of these.",
+        zh="ModelCheckpoint 监视 {name}，而没有任何地方记录过该指标[[；现有 {names}]]：请以完全相同的名称记录，"
+        "或监视其中之一。",
+    ),
+    ordinary(
+        "trainer-settings",
+        # lightning/pytorch/loops/training_epoch_loop.py.
+        r"ReduceLROnPlateau conditioned on metric (?P<name>\S+) which is not available\. Available metrics are: "
+        r"(?P<names>\[[^\]]*\])",
+        en="ReduceLROnPlateau watches {name}, which nothing has logged; there are {names}: log it under exactly this "
+        "name, or watch one of these.",
+        zh="ReduceLROnPlateau 监视 {name}，而没有任何地方记录过该指标；现有 {names}：请以完全相同的名称记录，"
+        "或监视其中之一。",
     ),
     ordinary(
         "trainer-settings",
