@@ -23,7 +23,12 @@ from ranksafe.runs.report.page import report
 from .conftest import StartRun
 
 ROOT = Path(__file__).parents[2]
-BROWSERS = ("/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome")
+BROWSERS = (
+    "/usr/bin/chromium",
+    "/usr/bin/chromium-browser",
+    "/usr/bin/google-chrome",
+    "/usr/bin/google-chrome-stable",
+)
 SCREENSHOTS = ROOT / "build" / "report-screenshots"
 HOSTILE = (
     "</script><script>document.title='owned'; alert(1)</script><img src=x onerror=alert(2)>"

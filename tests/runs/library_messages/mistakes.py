@@ -159,22 +159,21 @@ def _table_is_ragged() -> None:
     pd.read_csv(path)
 
 
-def _no_loss() -> None:
-    from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
-
-    model = BertForSequenceClassification(
-        BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
-    )
-    settings = TrainingArguments(str(_FOLDER), report_to=[], use_cpu=True, max_steps=1)
-    Trainer(model, settings, train_dataset=Items({"input_ids": torch.ones(3).long()})).train()
-
-
 def _small_model() -> Any:
     from transformers import BertConfig, BertForSequenceClassification
 
     return BertForSequenceClassification(
         BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
     )
+
+
+def _no_loss() -> None:
+    from transformers import Trainer, TrainingArguments
+
+    settings = TrainingArguments(str(_FOLDER), report_to=[], use_cpu=True, max_steps=1)
+    Trainer(
+        _small_model(), settings, train_dataset=Items({"input_ids": torch.ones(3).long()})
+    ).train()
 
 
 def _no_data() -> None:
@@ -201,14 +200,10 @@ def _not_a_model() -> None:
 
 
 def _no_columns() -> None:
-    from datasets import Dataset as Table
-    from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
+    from transformers import Trainer, TrainingArguments
 
-    model = BertForSequenceClassification(
-        BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8)
-    )
     settings = TrainingArguments(str(_FOLDER), report_to=[], use_cpu=True, max_steps=1)
-    Trainer(model, settings, train_dataset=Table.from_dict({"text": ["a"]})).train()
+    Trainer(_small_model(), settings, train_dataset=_table()).train()
 
 
 def _table() -> Any:

@@ -53,8 +53,9 @@ def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
     if failure.rank is not None and failure.rank < 0:
         failure = replace(failure, rank=None)
     if failure.kind == "exit-status" and not failure.frames:
-        complaint = last_complaint(_of_rank(failure.rank, _before_report(said)))
-        unknown = words.NOTHING_KNOWN_IN_LOG if _before_report(said) else words.NOT_IN_LOG
+        before = _before_report(said)
+        complaint = last_complaint(_of_rank(failure.rank, before))
+        unknown = words.NOTHING_KNOWN_IN_LOG if before else words.NOT_IN_LOG
         told = words.PRINTED_BEFORE.filled(line=complaint) if complaint else unknown
         known = match(complaint) if complaint and is_exception(complaint) else None
         if complaint and known is not None and not known[0].secondary:

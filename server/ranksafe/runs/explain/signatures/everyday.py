@@ -1,7 +1,6 @@
 """Errors of libraries around the training loop: files, locks, data bases, processes, metrics.
 
-The words are those of CPython 3.11, torch 2.13.0, datasets 5.2.0, scikit-learn 1.9.1 and filelock
-4.2.11.
+The words are those of CPython 3.11, torch 2.13.0, datasets 5.2.0, scikit-learn 1.9.1 and filelock 4.2.11.
 """
 
 from __future__ import annotations

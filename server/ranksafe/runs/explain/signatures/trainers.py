@@ -194,7 +194,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="使用 split_batches 时，大小为 {size} 的批次要分给 {ranks} 个 rank，无法整除：请使用 {ranks} 的整数倍。",
     ),
     ordinary(
-        "trainer-settings",
+        _SETTINGS,
         r"`Trainer\(devices=(?P<devices>[^)]+)\)` value is not a valid input using (?P<accelerator>\w+) accelerator",
         plain=False,
         en="Lightning cannot use devices={devices} with the {accelerator} accelerator: fewer are there, or the value "
@@ -202,7 +202,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="Lightning 无法在 {accelerator} 上使用 devices={devices}：设备不足，或值的形式不对。",
     ),
     ordinary(
-        "trainer-settings",
+        _SETTINGS,
         r"Early stopping conditioned on metric `(?P<name>[^`]+)` which is not available[^\n]*?(?:following[^:\n]*: "
         r"(?P<names>[^\n]+))?$",
         en="EarlyStopping watches {name}, which nothing has logged when it looks[[; there are {names}]]: log it "
@@ -211,7 +211,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "所跟随的钩子（通常是验证）中以完全相同的名称记录。",
     ),
     ordinary(
-        "trainer-settings",
+        _SETTINGS,
         r"ModelCheckpoint\(monitor='?(?P<name>[^')]+)'?\)`? could not find the monitored key in the returned metrics"
         r"(?:: (?P<names>\[[^\]]*\]))?",
         en="ModelCheckpoint watches {name}, which nothing has logged[[; there are {names}]]: log it under exactly this "
@@ -220,7 +220,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "或监视其中之一。",
     ),
     ordinary(
-        "trainer-settings",
+        _SETTINGS,
         # lightning/pytorch/loops/training_epoch_loop.py.
         r"ReduceLROnPlateau conditioned on metric (?P<name>\S+) which is not available\. Available metrics are: "
         r"(?P<names>\[[^\]]*\])",
@@ -230,7 +230,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "或监视其中之一。",
     ),
     ordinary(
-        "trainer-settings",
+        _SETTINGS,
         r"\A(?:\w+\.)*MisconfigurationException: (?P<why>[^\n]+)",
         en='Lightning refuses this combination of settings: "{why}".',
         zh="Lightning 不接受这种设置组合：“{why}”。",

@@ -6,13 +6,11 @@ The words are those of torch 2.13.0: ``torch/nn/parallel/distributed.py``, ``tor
 
 from __future__ import annotations
 
-from ranksafe.runs.explain.signatures.signature import Signature, signature
+from functools import partial
 
+from ranksafe.runs.explain.signatures.signature import Signature, ordinary
 
-def _of_wrappers(kind: str, pattern: str, *, en: str, zh: str) -> Signature:
-    return signature(kind, pattern, en=en, zh=zh, raised_only=True)
-
-
+_of_wrappers = partial(ordinary, plain=False)
 _DDP = "ddp-arguments"
 _FSDP = "fsdp-arguments"
 _MESH = "mesh-size"
