@@ -44,7 +44,12 @@ def _alive(pid: int) -> bool:
 
 
 def test_nodes_know_their_number_and_the_environment() -> None:
-    tell = "import os; print(os.environ['RANKSAFE_REHEARSAL_NODE'], os.environ['EXTRA'])"
+    # In one write: with PYTHONUNBUFFERED, print writes word by word, and the nodes share the pipe.
+    tell = (
+        "import os\n"
+        "text = os.environ['RANKSAFE_REHEARSAL_NODE'] + ' ' + os.environ['EXTRA'] + '\\n'\n"
+        "os.write(1, text.encode())"
+    )
     process = _start([_command(tell), _command(tell)], EXTRA="x")
     stdout, stderr = process.communicate(timeout=20)
     assert sorted(stdout.splitlines()) == ["0 x", "1 x"]

@@ -198,6 +198,111 @@ _KINDS = [
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.26 GiB",
         "cuda-out-of-memory",
     ),
+    ("AssertionError: Invalid device id", "too-few-gpus"),
+    (
+        "ValueError: The checkpoint you are trying to load has model type `qwen3` but Transformers does not recognize "
+        "this architecture. This could be because of an issue with the checkpoint",
+        "unknown-model",
+    ),
+    (
+        "ValueError: Tokenizer class FooTokenizer does not exist or is not currently imported.",
+        "unknown-model",
+    ),
+    (
+        "RuntimeError: Some tensors share memory, this will lead to duplicate memory on disk and potential differences "
+        "when loading them again: [{'a', 'b'}].",
+        "shared-weights",
+    ),
+    ("RuntimeError: Parent directory checkpoints does not exist.", "write-failed"),
+    (
+        "zlib.error: Error -3 while decompressing data: invalid distance too far back",
+        "damaged-data",
+    ),
+    (
+        "cv2.error: OpenCV(4.8.0) /io/opencv/modules/imgproc/src/color.cpp:182: error: (-215:Assertion failed) "
+        "!_src.empty() in function 'cvtColor'",
+        "damaged-data",
+    ),
+    ("lmdb.Error: data/train.lmdb: No such file or directory", "missing-file"),
+    ("FloatingPointError: Minimum loss scale reached (0.0001).", "not-finite"),
+    (
+        "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
+        "not-finite",
+    ),
+    (
+        "AssertionError: If capturable=False, state_steps should not be CUDA tensors.",
+        "optimizer-state",
+    ),
+    ("RuntimeError: leaf variable has been moved into the graph interior", "graph-modified"),
+    (
+        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456, Hardware limit: "
+        "101376. Reducing block sizes or `num_stages` may help.",
+        "kernel-resources",
+    ),
+    (
+        "AssertionError: MMCV==1.7.1 is used but incompatible. Please install mmcv>=2.0.0rc4.",
+        "version-requirement",
+    ),
+    (
+        "ImportError: This example requires a source install from HuggingFace diffusers (see\n`https://x/installation`),"
+        " but the version found is 0.14.0.",
+        "version-requirement",
+    ),
+    (
+        "RuntimeError: Failed to import transformers.trainer because of the following error (look up to see its "
+        "traceback):\ncannot import name 'EncoderDecoderCache' from 'transformers'",
+        "version-requirement",
+    ),
+    ("ImportError: attempted relative import with no known parent package", "user-error"),
+    ("RuntimeError: Error compiling objects for extension", "extension-not-built"),
+    (
+        "ValueError: AcceleratorState has already been initialized and cannot be changed, restart your runtime "
+        "completely and pass `mixed_precision='bf16'` to `Accelerator()`.",
+        "trainer-settings",
+    ),
+    (
+        "AttributeError: 'PartialState' object has no attribute '_cpu'",
+        "trainer-settings",
+    ),
+    (
+        "ValueError: You set `devices=4` in Lightning, but the number of tasks per node configured in SLURM "
+        "`--ntasks-per-node=1` does not match. HINT: Set `devices=1`.",
+        "launch-mismatch",
+    ),
+    (
+        "RuntimeError: Lightning can't create new processes if CUDA is already initialized. Did you manually call",
+        "fork-after-cuda",
+    ),
+    ("ValueError: Please specify `target_modules` in `peft_config`", "trainer-settings"),
+    ("KeyError: 'RetinaNetX is not in the model registry'", "registry"),
+    ("AssertionError: Dataset 'my_train' is already registered!", "registry"),
+    (
+        "RuntimeError: Dataset 'data.yaml' error \u274c Dataset 'data.yaml' images not found \u26a0, missing path "
+        "'/data/val/images'",
+        "missing-file",
+    ),
+    (
+        "ValueError: Found array with 0 sample(s) (shape=(0, 10)) while a minimum of 1 is required by Lasso.",
+        "empty-data",
+    ),
+    (
+        "wandb.errors.CommError: Run initialization has timed out after 90.0 sec.",
+        "tracker-lost",
+    ),
+    (
+        'RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":838, please '
+        "report a bug to PyTorch.",
+        "cuda-out-of-memory",
+    ),
+    (
+        'RuntimeError: expect_autograd_hooks_ INTERNAL ASSERT FAILED at "/pytorch/torch/csrc/distributed/c10d/'
+        'reducer.cpp":1703, please report a bug to PyTorch.',
+        "backward-without-forward",
+    ),
+    (
+        "RuntimeError: aten._foreach_norm.Scalar got mixed torch.Tensor and DTensor, need to convert all torch.Tensor",
+        "mixed-tensor-and-dtensor",
+    ),
     ("SyntaxError: invalid syntax", "user-error"),
     ("ModuleNotFoundError: No module named 'wandb'", "missing-module"),
     ("FileNotFoundError: [Errno 2] No such file or directory: 'data.json'", "user-error"),

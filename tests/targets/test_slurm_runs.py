@@ -18,11 +18,12 @@ _DISTRIBUTED = """\
 import os, sys, time, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 rank, mode = dist.get_rank(), sys.argv[1]
+kept = torch.ones(1)  # gloo's threads abort a rank that is leaving when they are the last to hold a tensor
 print("met", dist.get_world_size(), os.environ["SLURMD_NODENAME"], sys.argv[2:], flush=True)
 if mode == "go" and rank == 1:
     time.sleep(2.5)
 for step in range(3):
-    dist.all_reduce(torch.ones(1))
+    dist.all_reduce(kept)
 if mode == "raise" and rank == 1:
     raise ValueError("this rank cannot go on")
 if mode == "exit" and rank == 1:
@@ -37,7 +38,7 @@ if mode == "fill" and rank == 1:
     while True:
         held.append(b"x" * 50_000_000 + bytes([len(held) % 256]))
         time.sleep(0.02)
-dist.all_reduce(torch.ones(1))
+dist.all_reduce(kept)
 dist.destroy_process_group()
 """
 

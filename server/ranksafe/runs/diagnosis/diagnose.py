@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ranksafe.localization import Language
 from ranksafe.runs.diagnosis.attempts import is_recovered, last_attempt
+from ranksafe.runs.diagnosis.came_late import with_late_rank
 from ranksafe.runs.diagnosis.common_failure import (
     LAUNCHER_WORDS,
     RESTARTED,
@@ -16,10 +17,12 @@ from ranksafe.runs.diagnosis.common_failure import (
     is_open_ended,
     ranks_alike,
 )
+from ranksafe.runs.diagnosis.differing_counts import with_differing_counts
 from ranksafe.runs.diagnosis.last_lines import last_lines
 from ranksafe.runs.diagnosis.logged_before import with_logged_before
 from ranksafe.runs.diagnosis.loose_tracebacks import NO_RANK, add_loose
 from ranksafe.runs.diagnosis.lost_threads import add_threads, of_threads
+from ranksafe.runs.diagnosis.mentioned import with_mentions
 from ranksafe.runs.diagnosis.survived import counts_on, final, last_traceback, went_on
 from ranksafe.runs.diagnosis.whole_log import finished, is_of_the_command
 from ranksafe.runs.explain.deaths import CRASHES
@@ -86,9 +89,15 @@ def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
     user_code = UserCode((), anywhere=True)
     failures, _ = explain(evidence, user_code, language)
     failures = [with_logged_before(failure, evidence, said, user_code) for failure in failures]
+    failures = [_with_printed_elsewhere(failure, evidence, said) for failure in failures]
     if failures and (evidence.alike or is_of_the_command(failures[0])):
         failures = [replace(failures[0], rank=None)]
     return [finished(failure, said, evidence.launcher) for failure in failures]
+
+
+def _with_printed_elsewhere(failure: Failure, evidence: Evidence, said: SaidBy) -> Failure:
+    failure = with_late_rank(failure, evidence, said)
+    return with_mentions(with_differing_counts(failure, said), said)
 
 
 def evidence_of(said: SaidBy) -> Evidence:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Mapping
 
 from ranksafe.runs.diagnosis.common_failure import follows, is_launchers, was_launched
@@ -90,6 +91,8 @@ def _rank_of(
         return told
     if report.exits and _is_not_why(raised, ranks.get(report.first or 0)):
         return NO_RANK
+    if report.first is not None and _was_aborted(ranks.get(report.first), report):
+        return NO_RANK
     several = bool(said.ranks) or was_launched(launcher) or _is_childs(raised)
     seen = _first(report.first, exited_rank(launcher))
     return (NO_RANK if several else 0) if seen is None else seen
@@ -135,6 +138,13 @@ def _is_not_why(raised: Raised, first: RankEvidence | None) -> bool:
     if _is_threads(raised):
         return first is not None and first.raised is not None and follows(first.raised)
     return follows(raised) and raised.context is None
+
+
+def _was_aborted(first: RankEvidence | None, report: LauncherReport) -> bool:
+    """Whether the rank that the launcher saw fail first has words of its own for the signal that ended it."""
+    if first is None or first.raised is None or first.raised.type:
+        return False
+    return report.exits.get(first.rank) == -signal.SIGABRT
 
 
 def _is_threads(raised: Raised) -> bool:

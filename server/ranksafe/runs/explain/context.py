@@ -108,9 +108,8 @@ def _with_warning_of_nccl(failure: Failure, evidence: Evidence) -> Failure:
 def _with_own_processes(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
     ours = {pid: rank for rank, pid in report.pids.items()}
     ours |= {rank.pid: rank.rank for rank in evidence.ranks.values() if rank.pid is not None}
-    if not ours:
-        return failure
-    return replace(failure, explanation=gpu_memory.explain_gpu_memory(failure.message, ours))
+    told = gpu_memory.explain_gpu_memory(failure.message, ours, failure.frames)
+    return replace(failure, explanation=told)
 
 
 def _with_proof(failure: Failure, evidence: Evidence) -> Failure:

@@ -18,6 +18,7 @@ from ranksafe.runs.model import Failure
 _NUMBERS = re.compile(r"\d+")
 _SET = re.compile(r"\{([^{}:]*)\}")
 _ALIKE = 90
+_NO_FILE = "FileNotFoundError"
 
 
 def said_alike(one: Raised, other: Raised) -> bool:
@@ -75,6 +76,8 @@ def with_extent(
             return _without_ranks(failure, origin, known=True) if plain else failure
         if may_be_about_ranks(failure.message, failure.frames):
             return failure
+        if has_empty_size(origin.message):
+            return _said_also(failure, words.EMPTY_SIZE)
         return _said_also(failure, words.EVERY_RANK)
     if 1 < len(alike) < ranks and met < ranks and not evidence.going_on:
         numbers = sorted(death.rank.rank for death in alike)
@@ -88,7 +91,8 @@ def with_extent(
         return _said_also(failure, words.ONLY_ONE_RANK) if alone and not root.known else failure
     if ranks == 1:
         return _without_ranks(failure, origin, known=root.known is not None)
-    return _said_also(failure, words.ONLY_ONE_RANK) if alone else failure
+    told = words.MADE_BY_ANOTHER if origin.type == _NO_FILE else words.ONLY_ONE_RANK
+    return _said_also(failure, told) if alone else failure
 
 
 def _without_ranks(failure: Failure, origin: Raised, *, known: bool) -> Failure:

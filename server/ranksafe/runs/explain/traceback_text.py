@@ -28,7 +28,7 @@ _MEMBER = re.compile(r"^\s*(?:\+-)?\+?-+ \d+ -+\s*$")
 _MARGIN = re.compile(r"^(?:\s{2})*[|+]\s?(?=[^-]|$)")
 _NOT_A_MESSAGE = re.compile(
     r"^(?:[WEIF]\d{4} \d\d:|\[[WEIF]\d* |\[?\d{4}-\d\d-\d\d[ T]|\d\d:\d\d:\d\d[.,]\d+ +\|"
-    r"|\[\d\d:\d\d:\d\d"
+    r"|\[\d\d:\d\d:\d\d|\S+\.py:\d+: \w*Warning: |Time to load \w+ op: |\[rank: \d+\] Child process"
     r"|(?:ERROR|WARNING|INFO)[: ]|=+$|-{10,}$|\[rank ?\d+\]|Exception in thread |Exception ignored in"
     r"|terminate called|\[W\d* |wandb: |\(raylet|slurmstepd|srun: |sbatch: |Process \w+-\d+:$|Killed$|Terminated$"
     r"|\"{3}$)"
@@ -230,7 +230,7 @@ class _Parser:
         lines = [first]
         own = self.lines[self.position - 1].strip()
         quotes = self._quotes(first)
-        if name in _ONE_LINE and not quotes:
+        if (name in _ONE_LINE or _OF_ONE_LINE.match(first)) and not quotes:
             return first.strip()
         limit = _LONGEST_QUOTE if quotes else _LONGEST_MESSAGE
         quoted = False
@@ -303,8 +303,12 @@ _ONE_LINE = frozenset(
         ),
         *("JSONDecodeError", "UnicodeDecodeError", "ModuleNotFoundError", "FileNotFoundError"),
         *("SyntaxError", "IndentationError", "TabError"),
+        *("OutOfMemoryError", "DistNetworkError"),
         *("PermissionError", "IsADirectoryError", "NotADirectoryError", "FileExistsError"),
     }
+)
+_OF_ONE_LINE = re.compile(
+    r"attempted relative import |'[\w.]+' object (?:is not|has no attribute '\w+'$)"
 )
 _RECORD = re.compile(r"(?:^|[\s\[|])(?:ERROR|WARNING|CRITICAL)\b[\]:|\s-]")
 _IGNORED = (

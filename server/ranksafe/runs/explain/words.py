@@ -23,6 +23,12 @@ ONLY_ONE_RANK = Translated(
     "the data, or what only it does.",
     zh_cn="运行结束前只有该 rank 报告了它，因此它可能与 rank 有关：该 rank 分到的数据，或只有它执行的操作。",
 )
+MADE_BY_ANOTHER = Translated(
+    en="Only this one of the run's ranks reported it before the run ended: where another rank makes the file, wait for "
+    "it (dist.barrier(), accelerator.main_process_first()); where each rank has files of its own, see this one's.",
+    zh_cn="运行结束前只有该 rank 报告了它：如果该文件由另一个 rank 创建，请等待它（dist.barrier()、"
+    "accelerator.main_process_first()）；如果每个 rank 有各自的文件，请检查该 rank 的文件。",
+)
 FINISHED_BEFORE = Translated(
     en='Rank {rank} had said before that it was finished ("{text}"): it had fewer batches than the others, or left '
     "early. Every rank needs the same number of steps (DistributedSampler, or the smallest number of all ranks).",
@@ -47,6 +53,13 @@ STARVED = Translated(
 EVERY_RANK = Translated(
     en="Every rank failed here in the same way, so this is most likely an ordinary error that one GPU would show too.",
     zh_cn="每个 rank 都在此处以相同方式失败，因此这很可能是单 GPU 也会出现的普通错误。",
+)
+EMPTY_SIZE = Translated(
+    en="A size is 0: under DeepSpeed ZeRO-3 and FSDP a weight is empty outside of its own forward, so gather it before "
+    "you read or change it (deepspeed.zero.GatheredParameters, FSDP.summon_full_params); without them look for where "
+    "the 0 comes from.",
+    zh_cn="大小为 0：在 DeepSpeed ZeRO-3 和 FSDP 下，权重在其自身的 forward 之外为空，读取或修改之前请先收集它"
+    "（deepspeed.zero.GatheredParameters、FSDP.summon_full_params）；若未使用它们，请查明 0 的来源。",
 )
 CAUSED_BY = Translated(en="{outer} (caused by {inner})", zh_cn="{outer}（起因：{inner}）")
 KILLED = Translated(en="killed by {signal}", zh_cn="被 {signal} 终止")

@@ -18,6 +18,7 @@ _ONE_STREAM = 250_000
 _LEAST = 8_000
 _MOST_STREAMS = 20_000
 _TAIL_LINES = 400
+_HEAD_LINES = 200
 _LONGEST_LINE = 8_000
 _WATCHED = 2_000
 """Lines after a telling one in which its stream may go on, between those of other ranks."""
@@ -38,6 +39,8 @@ class SaidBy:
     """The last lines as they stood, whoever said them."""
     count: int
     """Lines of the whole log."""
+    head: list[Line] = field(default_factory=list)
+    """The first lines as they stood: programs print there what they are about to do."""
     uncaught: set[int] = field(default_factory=set)
     """Ranks whose traceback torch's excepthook printed: nothing caught it."""
     repeats: dict[str, int] = field(default_factory=dict)
@@ -52,6 +55,7 @@ class LogReader:
         self._prefixes = Prefixes()
         self._streams: dict[tuple[str, int | None], Excerpt] = {}
         self._origins: dict[str, Origin] = {}
+        self._head: list[Line] = []
         self._tail: deque[Line] = deque(maxlen=_TAIL_LINES)
         self._watched = 0
         self._before = ""
@@ -79,6 +83,10 @@ class LogReader:
         places = telling_places(text)
         if places or self._open:
             self._read_lines(lines, places)
+        begin = last - len(lines) + 1
+        for at, line in enumerate(lines[: _HEAD_LINES - len(self._head)], begin):
+            if line.strip() and not is_bar(line):
+                self._head.append((at, line[:2000]))
         self.count = last
         first = last - len(lines[-_TAIL_LINES:]) + 1
         for at, line in enumerate(lines[-_TAIL_LINES:], first):
@@ -186,7 +194,15 @@ class LogReader:
             ranks.setdefault(rank, []).extend(lines)
         for said in ranks.values():
             said.sort(key=lambda line: line[0])
-        return SaidBy(ranks, others, list(self._tail), self.count, set(self._uncaught), repeats)
+        return SaidBy(
+            ranks=ranks,
+            others=others,
+            tail=list(self._tail),
+            count=self.count,
+            head=list(self._head),
+            uncaught=set(self._uncaught),
+            repeats=repeats,
+        )
 
     def _rank_of(self, source: str, named: set[int]) -> int | None:
         if not source:

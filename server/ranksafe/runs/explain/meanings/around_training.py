@@ -6,6 +6,25 @@ from ranksafe.runs.explain.meanings.meaning import Meaning, means
 
 MEANINGS: tuple[Meaning, ...] = (
     means(
+        r"(?:OSError|IOError|RuntimeError|ValueError|AssertionError|Exception): (?P<what>[^\n]{0,80}?"
+        r"(?:not found|does not exist|doesn't exist|[Nn]o such file(?: or directory)?|[Cc]annot find"
+        r"|could not be found)"
+        r"[^\w/.~]{1,3}(?P<path>[\w.~-]*/[^\s'\"]+))",
+        "A file or folder is not there: {path}; relative paths start at the working directory.",
+        "文件或文件夹不存在：{path}；相对路径从工作目录算起。",
+    ),
+    means(
+        r"ValueError: autodetected range of \[(?:nan|-?inf), (?:nan|-?inf)\] is not finite",
+        "A histogram is asked of values that are NaN or infinite: training broke down before this line.",
+        "对含有 NaN 或无穷的数值求直方图：训练在此行之前就已失控。",
+    ),
+    means(
+        r"ValueError: Target is multiclass but average='binary'",
+        "There are more than two classes, and the metric is that of two: choose average='macro', 'micro' or "
+        "'weighted'.",
+        "类别多于两个，而所用的指标只适用于两类：请选择 average='macro'、'micro' 或 'weighted'。",
+    ),
+    means(
         r"ConnectionRefusedError: |\w*Error: [^\n]*(?:Error 111 connecting to|\[Errno 111\] Connection refused)",
         "Nothing listens at the address: the server is not started, has ended, or the host or port is another one.",
         "该地址没有服务在监听：服务未启动、已结束，或主机、端口不对。",

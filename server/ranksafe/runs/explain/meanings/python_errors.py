@@ -17,6 +17,20 @@ MEANINGS: tuple[Meaning, ...] = (
         "要取其 {name} 的对象是 None：本应产生它的代码没有返回结果。",
     ),
     means(
+        r"AttributeError: '(?P<type>str|tuple|list|dict|int|float|NoneType)' object has no attribute "
+        r"'(?P<name>to|cuda|shape|size|device|dtype|detach|backward|numel)'",
+        "A {type} is used as a tensor ({name}): the batch or the model's output has another form than the code takes "
+        "it for; take the tensors out of it first.",
+        "把 {type} 当作张量使用（{name}）：批次或模型输出的结构与代码预期不同；请先取出其中的张量。",
+    ),
+    means(
+        r"TypeError: '[<>=]+' not supported between instances of '(?P<one>int|float|str)' and '(?P<two>int|float|str)'",
+        "A number is compared with a text ({one} and {two}): a setting was read as text. YAML reads 1e-4 as text "
+        "(write 1.0e-4), and arguments need type=float.",
+        "把数字与文本比较（{one} 与 {two}）：某个设置被读成了文本。YAML 会把 1e-4 读成文本（请写 1.0e-4），命令行参数"
+        "需要 type=float。",
+    ),
+    means(
         r"AttributeError: '(?P<type>[\w.]+)' object has no attribute '(?P<name>\w+)'",
         "A {type} has no {name}: the name is misspelt, it belongs to another version of {type}, or the object is not "
         "what the code takes it for.",

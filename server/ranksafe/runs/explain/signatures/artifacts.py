@@ -175,4 +175,76 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="无法打开模型的文件（{path}：{why}）：缓存或文件夹不完整、其中的链接失效，或被其他进程删除。"
         "请删除残留内容，并在各 rank 启动之前重新获取一次模型。",
     ),
+    ordinary(
+        "unknown-model",
+        # transformers 4.40 to 5, models/auto/configuration_auto.py.
+        r"\AValueError: The checkpoint you are trying to load has model type .(?P<name>[\w.-]+). but Transformers does "
+        r"not recognize this architecture",
+        en="The installed transformers does not know models of the type {name}: it is older than the model. Upgrade "
+        "it, or pass trust_remote_code=True where the model brings its own code and you trust it.",
+        zh="已安装的 transformers 不认识类型为 {name} 的模型：它比模型旧。请升级；若模型自带代码且你信任它，"
+        "也可传入 trust_remote_code=True。",
+    ),
+    ordinary(
+        "unknown-model",
+        # transformers 4.0 to 4.39: the name is looked up in a table without a message of its own.
+        r"\AKeyError: '(?P<name>[\w-]+)'",
+        frames=r"transformers/models/auto/(?:configuration_auto|auto_factory)\.py:",
+        en="The installed transformers does not know models of the type {name}: it is older than the model. Upgrade "
+        "it.",
+        zh="已安装的 transformers 不认识类型为 {name} 的模型：它比模型旧。请升级。",
+    ),
+    ordinary(
+        "unknown-model",
+        # transformers 4.x and 5, models/auto/tokenization_auto.py.
+        r"\AValueError: Tokenizer class (?P<name>\w+) does not exist or is not currently imported",
+        en="The installed transformers has no tokenizer {name}, which the model's tokenizer_config.json names: it is "
+        "of another version than the model was saved with, or an optional package of that tokenizer is missing.",
+        zh="已安装的 transformers 中没有模型的 tokenizer_config.json 所指定的分词器 {name}：其版本与保存模型时不同，"
+        "或缺少该分词器的可选依赖包。",
+    ),
+    ordinary(
+        "shared-weights",
+        # safetensors 0.3 to 0.6, torch.py.
+        r"Some tensors share memory, this will lead to duplicate memory on disk",
+        en="The model has weights that are one tensor under several names (tied embeddings), and safetensors saves "
+        "each only once: save with model.save_pretrained or safetensors.torch.save_model, which know of tied weights, "
+        "or with save_safetensors=False.",
+        zh="模型中有权重以多个名称共享同一张量（绑定的嵌入），而 safetensors 只保存一份：请用 model.save_pretrained 或 "
+        "safetensors.torch.save_model 保存（它们能处理绑定权重），或设置 save_safetensors=False。",
+    ),
+    ordinary(
+        "write-failed",
+        # torch 1.6 to 2.13, caffe2/serialize/inline_container.cc and torch/serialization.py.
+        r"\ARuntimeError: (?:Parent directory (?P<folder>\S+) does not exist\.|File (?P<file>\S+) cannot be opened\.)",
+        en="[[The folder {folder} is not there]][[{file} cannot be opened for writing]]: make the folder before you "
+        "save (os.makedirs(…, exist_ok=True)), and see that the process may write there.",
+        zh="[[文件夹 {folder} 不存在]][[无法打开 {file} 写入]]：请在保存之前创建文件夹（os.makedirs(…, "
+        "exist_ok=True)），并确认进程有写入权限。",
+    ),
+    ordinary(
+        "damaged-data",
+        r"\A(?:zlib\.)?error: Error -[35] while decompressing data|\A(?:LZMAError|ZstdError|error: Corrupt)",
+        en="Compressed data cannot be unpacked: the file was cut off or damaged, or is still being "
+        "written.",
+        zh="无法解压数据：文件被截断或损坏，或仍在写入。",
+    ),
+    ordinary(
+        "damaged-data",
+        # OpenCV 3 and 4: imread gives None for a file that it cannot read, and the next call complains.
+        r"\A(?:cv2\.)?error: OpenCV\([^)]*\)[\s\S]*?error: \(-215:Assertion failed\) !_?\w*\.empty\(\) in function "
+        r"'?(?P<call>\w+)",
+        en="cv2.{call} was given an image that is empty: cv2.imread returns None for a file that is missing or "
+        "damaged, without a word. Check the path and what imread returned.",
+        zh="cv2.{call} 得到的图像为空：文件缺失或损坏时 cv2.imread 只返回 None 而不报错。请检查路径和 imread "
+        "的返回值。",
+    ),
+    ordinary(
+        "missing-file",
+        # lmdb 1.x; the path stands before the operating system's word.
+        r"\A(?:lmdb\.)?Error: (?P<path>\S+): (?P<why>No such file or directory|Permission denied|Invalid argument|Device or "
+        r"resource busy)",
+        en="The database {path} cannot be opened ({why}); relative paths start at the working directory.",
+        zh="无法打开数据库 {path}（{why}）；相对路径从工作目录算起。",
+    ),
 )

@@ -148,6 +148,19 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "peer-lost",
+        # torch 1.8 to 2.13, distributed_c10d.py: init_process_group and new_group wait for all ranks in the store.
+        r"\bBroken pipe\s*\Z|Connection reset by peer",
+        frames=r"distributed_c10d\.py:(?:_store_based_barrier|init_process_group|_new_process_group_helper)",
+        raised_only=True,
+        secondary=True,
+        en="This rank was still forming the process group when the process that keeps the store (rank 0) was already "
+        "gone: it failed, or it came to the end of its program first. Look for its own error; without one, put a "
+        "dist.barrier() before destroy_process_group() or the end of the script.",
+        zh="该 rank 仍在建立进程组时，保存 store 的进程（rank 0）已经退出：它失败了，或先运行到了程序末尾。"
+        "请查看它自己的错误；若没有错误，请在 destroy_process_group() 或脚本结束之前加上 dist.barrier()。",
+    ),
+    signature(
+        "peer-lost",
         r"\A(?:BrokenPipeError: )?\[Errno 32\] Broken pipe|\A(?:\w+Error: )?[^\n]{0,200}\bBroken pipe\s*\Z",
         raised_only=True,
         secondary=True,

@@ -97,6 +97,20 @@ SIGNATURES: tuple[Signature, ...] = (
         "可离线训练。",
     ),
     signature(
+        "tracker-lost",
+        # wandb 0.13 to 0.22, wandb_init.py and mailbox.
+        r"CommError: (?:Run initialization has timed out after (?P<seconds>[\d.]+) sec|Error communicating with wandb"
+        r"|Network error|It appears that you do not have permission|.*(?:timed out|ConnectionError))"
+        r"|wandb: Network error \([^)]*\), entering retry loop\Z",
+        raised_only=True,
+        plain=True,
+        en="Weights & Biases could not be reached[[ within {seconds} s]]: no network on this machine, a proxy, or a "
+        "slow answer. WANDB_MODE=offline trains without it (wandb sync sends the run later); "
+        "wandb.Settings(init_timeout=…) waits longer.",
+        zh="[[在 {seconds} 秒内]]无法连接 Weights & Biases：本机没有网络、代理问题或响应过慢。WANDB_MODE=offline "
+        "可离线训练（之后用 wandb sync 上传）；wandb.Settings(init_timeout=…) 可延长等待。",
+    ),
+    signature(
         "no-network",
         # huggingface_hub, transformers; urllib3's MaxRetryError as raised.
         r"We couldn't connect to '(?P<address>https?://[^']+)'|LocalEntryNotFoundError|offline mode is enabled"

@@ -155,6 +155,19 @@ SIGNATURES: tuple[Signature, ...] = (
         "请为每个 GPU 启动一个进程，或把模型放到 {wanted}。",
     ),
     signature(
+        "backward-without-forward",
+        # torch 1.8 to 2.13, torch/csrc/distributed/c10d/reducer.cpp: prepare_for_backward was not called.
+        r"expect_autograd_hooks_ INTERNAL ASSERT FAILED",
+        raised_only=True,
+        en="A backward pass came to DistributedDataParallel's hooks, and no forward pass of the wrapped model had "
+        "prepared them: the forward called model.module (or an attribute of it) instead of the wrapped model, or it "
+        "ran under no_sync() or torch.no_grad() and the backward did not. Call the wrapped model, and put forward and "
+        "backward of one step under the same no_sync().",
+        zh="反向传播到达 DistributedDataParallel 的钩子时，没有经过包装模型的前向传播为其做准备：前向调用的是 "
+        "model.module（或其属性）而不是包装后的模型，或前向在 no_sync() 或 torch.no_grad() 下运行而反向不在。"
+        "请调用包装后的模型，并把同一步的前向和反向放在同一个 no_sync() 中。",
+    ),
+    signature(
         "ddp-device",
         # torch 1.x to 2.13, torch/nn/parallel/distributed.py.
         r"DistributedDataParallel(?:'s|) device_ids and output_device arguments only work with[^\n]*?but got "

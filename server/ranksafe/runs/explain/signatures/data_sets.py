@@ -74,4 +74,36 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="可分配的份数少于 rank 数[[：{shards} 个分片，{ranks} 个 rank]][[：{now} 个分片，{size} 个 rank]][[："
         "{samples} 个样本，{pieces} 个分片]]。请把数据写成更多文件，或按样本划分。",
     ),
+    ordinary(
+        "registry",
+        # OpenMMLab's mmcv and mmengine, detectron2 (fvcore), PaddleDetection's kin: registries of classes by name.
+        r"\AKeyError: [\"']?(?P<name>[\w.-]+) is not in the (?P<registry>[\w:. -]+?) registry",
+        en="Nothing is registered as {name} in the {registry} registry: the name in the configuration is misspelt, "
+        "the module that defines it is not imported (custom_imports), or it belongs to another version.",
+        zh="注册表 {registry} 中没有名为 {name} 的内容：配置中的名称拼写有误、"
+        "定义它的模块没有被导入（custom_imports），或它属于其他版本。",
+    ),
+    ordinary(
+        "registry",
+        # detectron2 0.1 to 0.6, data/catalog.py.
+        r"\AAssertionError: Dataset '(?P<name>[^']+)' is already registered",
+        en="The data set {name} is registered twice in one process: the registering code runs at import and again in "
+        "main(). Register it once.",
+        zh="数据集 {name} 在一个进程中被注册了两次：注册代码在导入时和 main() 中各运行了一次。请只注册一次。",
+    ),
+    ordinary(
+        "missing-file",
+        # ultralytics 8, data/utils.py.
+        r"Dataset '(?P<name>[^']+)' (?:error[^\n]*?|images )not found[^\n]*?missing paths? '?(?P<path>[^'\n]+)'?",
+        en="The images that {name} names are not at {path}: correct the paths in it, or the data sets' folder in the "
+        "settings of ultralytics.",
+        zh="{name} 所指定的图像不在 {path}：请更正其中的路径，或 ultralytics 设置中的数据集文件夹。",
+    ),
+    ordinary(
+        "empty-data",
+        # scikit-learn 0.2x to 1.9, utils/validation.py.
+        r"\AValueError: Found array with 0 (?P<what>sample|feature)\(s\)",
+        en="scikit-learn gets a table without a single {what}: a filter left nothing, or the file is empty.",
+        zh="scikit-learn 得到的表中没有任何 {what}：过滤之后为空，或文件为空。",
+    ),
 )

@@ -34,6 +34,16 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "mixed-tensor-and-dtensor",
+        # torch 2.4 to 2.13: the multi-tensor kernels of clip_grad_norm_ and of the optimizers.
+        r"aten\._(?:foreach|fused)_\w+[\w.]* got mixed torch\.Tensor and DTensor",
+        en="Some of the parameters are sharded (DTensor) and others are not, and this call takes all of them "
+        "together: call fully_shard on the root module, too, so that all are sharded, or treat the two kinds in "
+        "separate calls (clip_grad_norm_, optimizer groups with foreach=False).",
+        zh="一部分参数是分片的（DTensor），另一部分不是，而该调用同时处理它们：请对根模块也调用 fully_shard，使全部参数"
+        "都分片，或把两类参数分开处理（clip_grad_norm_，或 foreach=False 的优化器参数组）。",
+    ),
+    signature(
+        "mixed-tensor-and-dtensor",
         r"got mixed torch\.Tensor and DTensor",
         en="An operation got a DTensor (a sharded parameter) and an ordinary tensor. Under FSDP2 or tensor "
         "parallelism use the wrapped module's forward, not its weights one by one.",
@@ -255,5 +265,15 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="torch 自身的内部检查失败（{where}:{line}）[[：{why}]]。该行触发了 torch 未预料到的情况：torch 的缺陷，"
         "或库与其不匹配。"
         "请用消息文字在 torch 的 issue 中搜索。",
+    ),
+    signature(
+        "too-few-gpus",
+        # torch 1.x to 2.13, torch/cuda/__init__.py: get_device_properties and its kin.
+        r"\AAssertionError: Invalid device id\Z",
+        raised_only=True,
+        en="A GPU number is used that this process does not see: device_ids or .to(…) name more GPUs than there are, "
+        "or CUDA_VISIBLE_DEVICES shows only some, which are counted from 0.",
+        zh="使用了该进程看不到的 GPU 编号：device_ids 或 .to(…) 指定的 GPU 多于实际数量，或 CUDA_VISIBLE_DEVICES "
+        "只显示了一部分，它们从 0 开始编号。",
     ),
 )

@@ -8,10 +8,12 @@ allocated; … free; … reserved in total by PyTorch)"), 2.1 ("total capacty of
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.signatures.signature import Signature, signature
+from ranksafe.runs.model import Frame
 
 KIND = "cuda-out-of-memory"
 
@@ -79,15 +81,26 @@ def read_gpu_memory(text: str) -> GpuMemory:
     )
 
 
-def explain_gpu_memory(text: str, ranks_of_pids: dict[int, int] | None = None) -> Translated:
-    """What the numbers mean, and what to try in order; ``ranks_of_pids``: the run's own processes."""
+def explain_gpu_memory(
+    text: str, ranks_of_pids: dict[int, int] | None = None, frames: Sequence[Frame] = ()
+) -> Translated:
+    """What the numbers mean, and what to try in order.
+
+    ``ranks_of_pids``: the run's own processes; ``frames``: the call chain, which tells what the memory was for.
+    """
     memory = read_gpu_memory(text)
     parts = [_facts(memory)]
     ours = ranks_of_pids or {}
     if memory.others:
         parts.append(_others(memory, ours))
-    parts.append(_advice(memory, ours))
+    parts.append(_advice(memory, ours, _less(frames)))
     return Translated(" ".join(part.en for part in parts), "".join(part.zh_cn for part in parts))
+
+
+def _less(frames: Sequence[Frame]) -> Translated:
+    """How to need less: a smaller batch helps only where a batch is what the memory was for."""
+    called = [f"{frame.filename}:{frame.function}".replace("\\", "/") for frame in frames]
+    return next((said for calls, said in _PURPOSES if any(map(calls.search, called))), _LESS)
 
 
 def _own(others: dict[int, Size], allocated: Size) -> Size | None:
@@ -133,7 +146,7 @@ def _others(memory: GpuMemory, ours: dict[int, int]) -> Translated:
     return _OTHER_PROCESS.filled(pids=listed)
 
 
-def _advice(memory: GpuMemory, ours: dict[int, int]) -> Translated:
+def _advice(memory: GpuMemory, ours: dict[int, int], less: Translated) -> Translated:
     steps: list[Translated] = []
     asked, total, unused = memory.asked, memory.total, memory.unused
     held = memory.in_use or memory.allocated
@@ -152,7 +165,7 @@ def _advice(memory: GpuMemory, ours: dict[int, int]) -> Translated:
     if any(pid in ours for pid in memory.others) or len(memory.others) > 1:
         steps.append(_SET_DEVICE)
     small = held is not None and total is not None and held.mib < total.mib * 0.1
-    steps.append(_NOT_THE_MODEL if small else _LESS)
+    steps.append(_NOT_THE_MODEL if small else less)
     if len(steps) == 1:
         return Translated(f"Try: {steps[0].en}.", f"可尝试：{steps[0].zh_cn}。")
     return Translated(
@@ -226,13 +239,69 @@ _NOT_THE_MODEL = Translated(
     en="find who holds the rest: this process had hardly anything, so its model and batch are not the cause",
     zh_cn="查明其余显存被谁占用：本进程几乎没有占用，因此原因不是模型或批大小",
 )
+_LESS_TO_LOAD = Translated(
+    en="load the checkpoint into the machine's memory first (torch.load(…, map_location='cpu')): without that every "
+    "rank loads it onto the GPU that it was saved from, beside the model",
+    zh_cn="先把检查点加载到主机内存（torch.load(…, map_location='cpu')）：否则每个 rank 都会把它加载到保存时所在的 "
+    "GPU 上，与模型同时占用显存",
+)
+_LESS_TO_KEEP = Translated(
+    en="move the predictions off the GPU as they come (eval_accumulation_steps), or keep less of each "
+    "(preprocess_logits_for_metrics): the evaluation collects those of all batches",
+    zh_cn="及时把预测结果移出 GPU（eval_accumulation_steps），或每个批次少保留一些（preprocess_logits_for_metrics）："
+    "评估会收集所有批次的预测",
+)
+_LESS_TO_PLACE = Translated(
+    en="no batch is on the GPU yet, so a smaller one does not help: the model and its optimizer need less room in "
+    "bfloat16, quantised or with LoRA, when sharded or offloaded (FSDP, ZeRO-3), or a larger GPU; see that nothing "
+    "else is on this one",
+    zh_cn="此时 GPU 上还没有批次，减小批大小没有用：请使用 bfloat16、量化或 LoRA，或分片、卸载（FSDP、ZeRO-3）以减小"
+    "模型和优化器的占用，或换用更大的 GPU；并确认该 GPU 上没有其他占用",
+)
+_LESS_FOR_STATES = Translated(
+    en="the optimizer makes its states here, as large as one or two copies of what is trained: shard them (ZeRO, "
+    "FSDP), use an 8-bit optimizer, or train fewer parameters (LoRA); then a smaller batch",
+    zh_cn="优化器在此处创建其状态，大小相当于所训练参数的一到两份：请分片（ZeRO、FSDP）、使用 8 位优化器，或减少训练的"
+    "参数（LoRA）；然后再减小批大小",
+)
 _LESS = Translated(
     en="a smaller batch per process with gradient accumulation, then gradient checkpointing, then a sharded strategy "
     "(FSDP, ZeRO)",
     zh_cn="减小每个进程的批大小并配合梯度累积，其次使用梯度检查点，再次使用分片策略（FSDP、ZeRO）",
 )
 
+_PURPOSES = (
+    (re.compile(r"torch/serialization\.py:"), _LESS_TO_LOAD),
+    (
+        re.compile(r"trainer_pt_utils\.py:(?:nested_concat|torch_pad_and_concatenate)"),
+        _LESS_TO_KEEP,
+    ),
+    (re.compile(r"torch/optim/\w+\.py:_init_group"), _LESS_FOR_STATES),
+    (
+        re.compile(
+            r"nn/modules/module\.py:(?:to|cuda|_apply|convert)$|nn/parallel/distributed\.py:__init__"
+            r"|deepspeed/runtime/(?:bf16_optimizer|zero/stage\w+|fp16/\w+)\.py:(?:__init__|_setup\w*)"
+            r"|deepspeed/runtime/engine\.py:__init__|modeling_utils\.py:from_pretrained"
+            r"|fsdp/(?:fully_sharded_data_parallel|_init_utils|_fully_shard/\w+)\.py:(?:__init__|_init\w*)"
+        ),
+        _LESS_TO_PLACE,
+    ),
+)
+"""What the memory was for, by the functions that asked for it (torch 1.x to 2.13, DeepSpeed 0.5 to 0.18, transformers
+4 and 5), and what helps then."""
+
 SIGNATURES: tuple[Signature, ...] = (
+    signature(
+        KIND,
+        # torch 2.0 to 2.13, c10/cuda/CUDACachingAllocator.cpp, reportProcessMemoryInfo, which words the message.
+        r"NVML_SUCCESS == r INTERNAL ASSERT FAILED at \"[^\"]*CUDACachingAllocator\.cpp",
+        raised_only=True,
+        en="torch was about to say that GPU memory is exhausted, and the driver (NVML) did not answer when it asked "
+        "who holds how much: treat it as out of GPU memory. Try a smaller batch per process, and nvidia-smi on that "
+        "machine (a driver updated without a restart, a container without NVML).",
+        zh="torch 正要报告显存不足，而查询各进程占用时驱动（NVML）没有应答：请按显存不足处理。可尝试减小每个进程的"
+        "批大小，并在该机器上运行 nvidia-smi（驱动更新后未重启，或容器中没有 NVML）。",
+    ),
     signature(
         KIND,
         # torch's allocators: c10/cuda/CUDACachingAllocator.cpp; before 1.0 aten/src/THC; cuBLAS's own status.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ranksafe.runs.explain.signatures.signature import Signature, signature
+from ranksafe.runs.explain.signatures.signature import Signature, ordinary, signature
 
 _EN = " This has nothing to do with several GPUs."
 _ZH = "这与多 GPU 无关。"
@@ -132,6 +132,16 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="Trainer 需要 {needs}，而此解释器中没有安装。" + _ZH,
     ),
     signature(
+        "version-requirement",
+        # diffusers, transformers: utils/__init__.py, check_min_version.
+        r"\AImportError: This example requires a (?:source install|minimum version)[\s\S]*?version found is "
+        r"(?P<found>[\w.]*\w)",
+        en="The example is of a newer version of the library than the installed one ({found}): install the library "
+        "from source, or take the example of the tag that fits it." + _EN,
+        zh="该示例所属的库版本比已安装的（{found}）新：请从源码安装该库，或使用与之匹配的 tag 中的示例。"
+        + _ZH,
+    ),
+    signature(
         "missing-module",
         # transformers, accelerate, trl, datasets: optional packages, named by their pip command.
         r"\A(?:\w+\.)*(?:ImportError|PackageNotFoundError|ModuleNotFoundError): [^\n]*?"
@@ -140,5 +150,30 @@ SIGNATURES: tuple[Signature, ...] = (
         en="What is asked for here needs a package that is not installed in the interpreter that ran this; the message "
         "names it." + _EN,
         zh="此处所需的软件包没有安装在运行所用的解释器中；名称见消息。" + _ZH,
+    ),
+    ordinary(
+        "version-requirement",
+        # OpenMMLab: mmdet, mmseg, mmpretrain and others check it when they are imported.
+        r"\AAssertionError: (?P<package>\w+)==(?P<found>[\w.]+) is used but incompatible\. Please install (?P<needs>"
+        r"[^\n]+?)\.?\s*$",
+        en="{package} {found} does not fit the library that imports it: install {needs}.",
+        zh="{package} {found} 与导入它的库不匹配：请安装 {needs}。",
+    ),
+    ordinary(
+        "version-requirement",
+        # transformers 4.x and 5, utils/import_utils.py.
+        r"\ARuntimeError: Failed to import (?P<module>transformers[\w.]*) because of the following error[^\n]*\n"
+        r"(?P<why>[^\n]+)",
+        en="{module} could not be imported: {why}. A package that it needs is missing or of a version that does not "
+        "fit.",
+        zh="无法导入 {module}：{why}。它所需的某个包缺失或版本不匹配。",
+    ),
+    ordinary(
+        "extension-not-built",
+        # torch 1.x to 2.13, torch/utils/cpp_extension.py.
+        r"\ARuntimeError: Error compiling objects for extension",
+        en="A compiled extension could not be built. The compiler's own error stands above this one: a missing nvcc "
+        "or header, or a compiler that does not fit.",
+        zh="无法构建编译扩展。编译器自身的错误在此之前：缺少 nvcc 或头文件，或编译器不匹配。",
     ),
 )

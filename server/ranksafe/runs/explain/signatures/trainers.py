@@ -235,4 +235,51 @@ SIGNATURES: tuple[Signature, ...] = (
         en='Lightning refuses this combination of settings: "{why}".',
         zh="Lightning 不接受这种设置组合：“{why}”。",
     ),
+    ordinary(
+        "trainer-settings",
+        # accelerate 0.20 to 1.15, state.py.
+        r"\AValueError: AcceleratorState has already been initialized and cannot be changed[^\n]*?`(?P<flag>[^`]+)`",
+        en="An Accelerator was made before with other settings than this one ({flag}), perhaps by TrainingArguments "
+        "or in a cell that ran before. Make one Accelerator for the whole program.",
+        zh="此前已用不同的设置（{flag}）创建过 Accelerator，可能是由 TrainingArguments 或先前运行的单元格创建的。"
+        "整个程序只创建一个 Accelerator。",
+    ),
+    ordinary(
+        "trainer-settings",
+        # accelerate 0.20 to 1.15, state.py: the state is emptied by AcceleratorState._reset_state().
+        r"\AAttributeError: .?(?P<state>AcceleratorState|PartialState).? object has no attribute",
+        en="{state} is asked before an Accelerator (or PartialState) was made in this process, or after it was reset: "
+        "make one first, and do not mix versions of accelerate and transformers.",
+        zh="在该进程创建 Accelerator（或 PartialState）之前、或其被重置之后访问了 {state}：请先创建，"
+        "且不要混用不匹配的 accelerate 与 transformers 版本。",
+    ),
+    ordinary(
+        "launch-mismatch",
+        # Lightning 1.8 to 2.6, fabric/plugins/environments/slurm.py.
+        r"\AValueError: You set `(?P<asked>[^`]+)` in Lightning, but [^\n]*?(?P<given>--[\w-]+=\d+)",
+        plain=False,
+        en="The Trainer is told {asked}, and the Slurm job has {given}: the two must agree, one task per GPU on every "
+        "node (srun starts the ranks).",
+        zh="Trainer 设置为 {asked}，而 Slurm 作业为 {given}：两者必须一致，每个节点上每个 GPU 一个任务（由 srun 启动各 "
+        "rank）。",
+    ),
+    ordinary(
+        "fork-after-cuda",
+        # Lightning 1.8 to 2.6, fabric/strategies/launchers/multiprocessing.py.
+        r"Lightning can't create new processes if CUDA is already initialized",
+        plain=False,
+        en="Something touched CUDA before the Trainer started its processes by fork (ddp_notebook): move every "
+        "torch.cuda call and .cuda() into the model or after fit(), restart the kernel, or start a script instead of "
+        "a notebook.",
+        zh="在 Trainer 以 fork 方式启动进程（ddp_notebook）之前已经使用了 CUDA：请把 torch.cuda 调用和 .cuda() 移到模型"
+        "内部或 fit() 之后，重启内核，或改用脚本而不是 notebook。",
+    ),
+    ordinary(
+        "trainer-settings",
+        # peft 0.3 to 0.19, tuners/tuners_utils.py and mapping tables by model type.
+        r"\AValueError: Please specify `target_modules`",
+        en="peft knows no default target_modules for this model's type: name the layers that LoRA is to adapt, or use "
+        'target_modules="all-linear".',
+        zh='peft 没有此类模型的默认 target_modules：请指定 LoRA 要适配的层，或使用 target_modules="all-linear"。',
+    ),
 )

@@ -135,4 +135,42 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="{name} 的反向传播产生了 {got} 的梯度，而需要的是 {needs}：张量在前向与反向之间被改变（大小、设备、类型），"
         "或自定义 autograd 函数返回了错误的梯度。",
     ),
+    ordinary(
+        "not-finite",
+        # fairseq 0.9 to 0.12, optim/dynamic_loss_scaler.py; DeepSpeed 0.3 to 0.18, runtime/fp16/loss_scaler.py.
+        r"\A(?:FloatingPointError: Minimum loss scale reached|Exception: Current loss scale already at minimum)",
+        plain=False,
+        en="In half precision the gradients overflowed step after step, until the loss scale could not be lowered any "
+        "more: the loss is NaN or grows without bound. Lower the learning rate or warm it up longer, clip gradients, "
+        "look for bad batches, or train in bfloat16, which needs no loss scale.",
+        zh="半精度训练中梯度连续溢出，直到损失缩放无法再降低：损失为 NaN 或无限增大。请降低学习率或延长预热、裁剪梯度、"
+        "检查异常批次，或使用不需要损失缩放的 bfloat16。",
+    ),
+    ordinary(
+        "optimizer-state",
+        # torch 1.12 to 2.13, torch/optim/adam.py and its kin.
+        r"\AAssertionError: If capturable=False, state_steps should not be CUDA tensors",
+        en="The optimizer's step counters were loaded onto the GPU, which the ordinary Adam does not take: load the "
+        "optimizer's state with map_location='cpu', or set param_group['capturable'] = True after loading.",
+        zh="优化器的步数计数器被加载到了 GPU 上，而普通的 Adam 不接受：请用 map_location='cpu' 加载优化器状态，"
+        "或加载之后设置 param_group['capturable'] = True。",
+    ),
+    ordinary(
+        "graph-modified",
+        # torch 1.x and 2.x, torch/csrc/autograd/functions/accumulate_grad.cpp.
+        r"leaf variable has been moved into the graph interior",
+        en="A parameter was changed in place outside of torch.no_grad(): write to it under torch.no_grad() or through "
+        ".data.",
+        zh="在 torch.no_grad() 之外原地修改了参数：请在 torch.no_grad() 下或通过 .data 写入。",
+    ),
+    ordinary(
+        "kernel-resources",
+        # triton 2.1 to 3.5, runtime/errors.py.
+        r"\A(?:triton\.runtime\.errors\.)?OutOfResources: out of resource: (?P<what>[\w ]+), Required: (?P<needs>\d+), "
+        r"Hardware limit: (?P<limit>\d+)",
+        en="A Triton kernel needs {needs} of {what} and this GPU has {limit}: its block sizes or num_stages were tuned "
+        "for a larger GPU. Lower them, or use the library's other kernel.",
+        zh="某个 Triton kernel 需要 {needs} 的 {what}，而此 GPU 只有 {limit}：其块大小或 num_stages 是为更大的 GPU "
+        "调整的。请减小它们，或改用该库的其他 kernel。",
+    ),
 )

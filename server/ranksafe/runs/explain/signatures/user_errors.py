@@ -51,6 +51,16 @@ SIGNATURES: tuple[Signature, ...] = (
         "的仓库构建 apex，或使用 torch 自带的功能（torch.amp、DistributedDataParallel）。" + _ZH,
     ),
     signature(
+        "user-error",
+        r"\AImportError: attempted relative import (?:with no known parent package|beyond top-level package)",
+        en="A file with relative imports (from . import …) is started as a script, or from outside of its package. "
+        "Start it as a module from the folder above its package (torchrun -m package.module, accelerate launch -m "
+        "package.module), or import absolutely." + _EN,
+        zh="含相对导入（from . import …）的文件被作为脚本启动，或在其包之外启动。请在包的上级文件夹中以模块方式启动"
+        "（torchrun -m package.module、accelerate launch -m package.module），或改用绝对导入。"
+        + _ZH,
+    ),
+    signature(
         "missing-module",
         r"\AImportError: cannot import name '(?P<name>[^']+)'(?: from '(?P<module>[^']+)'(?: \((?P<path>[^)]+)\))?)?",
         en="There is no {name}[[ in {module}]][[ ({path})]]: another version of the package is installed than this "
@@ -75,7 +85,15 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "user-error",
-        r"\A(?P<type>ZeroDivisionError|RecursionError|NotImplementedError)\b"
+        r"\AZeroDivisionError\b",
+        plain=True,
+        en="Something is divided by zero on this line: most often a count that is 0, of samples, batches or steps "
+        "(less data than one batch, or a file that was not found).",
+        zh="该行除以了零：通常是样本、批次或步数的计数为 0（数据不足一个批次，或没有找到文件）。",
+    ),
+    signature(
+        "user-error",
+        r"\A(?P<type>RecursionError|NotImplementedError)\b"
         r"(?!.*(?:aten::|c10d|backend|CUDA|ProcessGroup|distributed))",
         plain=True,
         en="{type} in the code itself.",

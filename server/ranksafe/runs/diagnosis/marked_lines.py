@@ -1,0 +1,44 @@
+"""Lines of a log as they stood, by the rank that each of them names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from ranksafe.runs.log_text.reader import Line, SaidBy
+
+_MARK = re.compile(
+    r"\[default(?P<default>\d{1,3})\]:?|\[?\b(?i:rank)[ _]?[=:#]? ?(?P<rank>\d+)\b\]?:?|\[GPU ?(?P<gpu>\d{1,3})\]:?"
+)
+"""torchrun's ``--tee``, a logger's or a program's own mark, and that of torch's examples."""
+_OF_SIZE = re.compile(r"[\[(](?P<rank>\d{1,3})/(?P<size>[1-9]\d{0,2})[\])]")
+
+
+def raw_lines(said: SaidBy) -> list[Line]:
+    """The beginning and the end of the log as they stood, each line once."""
+    return sorted(dict((*said.head, *said.tail)).items())
+
+
+def rank_reader(texts: Sequence[str]) -> Callable[[str], tuple[int, str] | None]:
+    """Tells the rank that a line names, and the line without that mark.
+
+    Marks such as ``[0/2]`` count if the lines have one of every rank and none that is no rank's.
+    """
+    of_size = _OF_SIZE if _has_every_rank(texts) else None
+
+    def read(text: str) -> tuple[int, str] | None:
+        for pattern in (_MARK, of_size):
+            found = pattern.search(text) if pattern else None
+            if found is not None:
+                # A mark of --tee and torch's own may both stand there.
+                rank = next(int(group) for group in found.groups() if group is not None)
+                return rank, (text[: found.start()] + text[found.end() :]).strip()
+        return None
+
+    return read
+
+
+def _has_every_rank(texts: Sequence[str]) -> bool:
+    found = [match for text in texts if (match := _OF_SIZE.search(text))]
+    sizes = {int(match["size"]) for match in found}
+    return len(sizes) == 1 and {int(match["rank"]) for match in found} == set(range(*sizes))

@@ -1,0 +1,87 @@
+"""What a log says elsewhere of the file that is missing, or of names like the key that is not there."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from ranksafe.localization import Translated
+from ranksafe.runs.diagnosis.last_lines import OF_A_FAILURE
+from ranksafe.runs.diagnosis.marked_lines import raw_lines
+from ranksafe.runs.explain import words
+from ranksafe.runs.explain.traceback_text import locate_tracebacks
+from ranksafe.runs.log_text.reader import SaidBy
+from ranksafe.runs.model import Failure
+
+_FILE = re.compile(r"\AFileNotFoundError: .*?'(?P<path>[^'\n]+)'(?:\s|\Z)")
+_KEY = re.compile(
+    r"\A(?:KeyError: '(?P<key>[^'\n ]+)'|AttributeError: '[^']+' object has no attribute '(?P<attribute>\w+)')"
+)
+_QUOTED = re.compile(r"['\"](?P<name>[\w./:-]{2,60})['\"]")
+_IN_TRACEBACK = re.compile(r'^\s*(?:File "|Traceback |[~^]+\s*$)|^\s{4,}\S')
+_LIKE = 0.75
+_LEAST_NAME = 4
+_LONGEST = 160
+
+
+def with_mentions(failure: Failure, said: SaidBy) -> Failure:
+    """A missing file with the line in which the run tells of it, a missing key with the one that has a similar name."""
+    if not failure.root_cause:
+        return failure
+    missing, key = _FILE.search(failure.message), _KEY.search(failure.message)
+    if missing is not None:
+        line = _telling_of(missing["path"], _printed(said))
+        if line is not None:
+            told = _MENTIONED.filled(line=line[:_LONGEST])
+            return replace(failure, explanation=words.both(failure.explanation, told))
+    elif key is not None:
+        found = _similar(key["key"] or key["attribute"], _printed(said))
+        if found is not None:
+            told = _SIMILAR.filled(name=found[0], line=found[1][:_LONGEST])
+            return replace(failure, explanation=words.both(failure.explanation, told))
+    return failure
+
+
+def _printed(said: SaidBy) -> list[str]:
+    """The lines that the program printed itself, as far as the beginning and the end of the log have them."""
+    lines = raw_lines(said)
+    inside: set[int] = set()
+    for each in locate_tracebacks(lines):
+        inside.update(range(each.first, each.last + 1))
+    return [
+        text.strip()
+        for number, text in lines
+        if number not in inside and not OF_A_FAILURE.search(text) and not _IN_TRACEBACK.match(text)
+    ]
+
+
+def _telling_of(path: str, lines: Iterable[str]) -> str | None:
+    """The last line with the file's name in it."""
+    name = path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
+    if len(name) < _LEAST_NAME:
+        return None
+    whole = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
+    return next((line for line in reversed(list(lines)) if whole.search(line)), None)
+
+
+def _similar(key: str, lines: Iterable[str]) -> tuple[str, str] | None:
+    """The quoted name of the log that is most like the key, and its line; none where the key itself is there."""
+    named: dict[str, str] = {}
+    for line in lines:
+        named.update(dict.fromkeys((found["name"] for found in _QUOTED.finditer(line)), line))
+    if len(key) < _LEAST_NAME or key in named:
+        return None
+    like = difflib.get_close_matches(key, named, n=1, cutoff=_LIKE)
+    return (like[0], named[like[0]]) if like else None
+
+
+_MENTIONED = Translated(
+    en='The log tells of it: "{line}".',
+    zh_cn="日志中提到了它：“{line}”。",
+)
+_SIMILAR = Translated(
+    en='The log has a similar name, {name}: "{line}".',
+    zh_cn="日志中有一个相近的名称 {name}：“{line}”。",
+)

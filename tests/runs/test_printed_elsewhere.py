@@ -1,0 +1,137 @@
+"""What a log prints elsewhere is brought together with the failure: counts, file names, keys, a rank at work."""
+
+from __future__ import annotations
+
+import pytest
+from ranksafe.runs.diagnosis.diagnose import diagnose
+
+_FRAME = '  File "/w/train.py", line {line}, in <module>\n    {source}\n'
+_CLOSED = (
+    "RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:18866."
+)
+_WAITED = "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 15000ms for recv operation"
+
+
+def _raised(rank: int, last: str, line: int = 9, source: str = "dist.barrier()") -> str:
+    lines = [
+        "Traceback (most recent call last):",
+        *_FRAME.format(line=line, source=source).splitlines(),
+        last,
+    ]
+    return "".join(f"[rank{rank}]: {text}\n" for text in lines)
+
+
+def test_a_rank_that_was_still_at_work_is_named_with_what_it_printed() -> None:
+    log = (
+        "rank0: evaluating\n"
+        + _raised(1, _WAITED)
+        + "rank0: episode 20 of 20\n"
+        + _raised(0, _CLOSED)
+    )
+    failure = diagnose(log)[0]
+    assert (failure.kind, failure.rank, failure.line) == ("collective-timeout", 1, 9)
+    assert "Rank 0 was still at work" in failure.explanation.en
+    assert '"rank0: episode 20 of 20"' in failure.explanation.en
+    assert "rank 0 仍在工作" in failure.explanation.zh_cn
+
+
+def test_what_a_buffer_held_back_until_the_end_is_no_work() -> None:
+    log = _raised(1, _WAITED) + _raised(0, _CLOSED) + "rank0: episode 20 of 20\n"
+    assert "still at work" not in diagnose(log)[0].explanation.en
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("[rank 0] 83 pairs", "[rank 1] 82 pairs"),
+        ("01:21:02 rank0 vocabulary of 92 words", "01:21:03 rank1 vocabulary of 95 words"),
+        ("[0/2] train batches: 12", "[1/2] train batches: 11"),
+        ("[GPU0] Steps: 12", "[GPU1] Steps: 11"),
+    ],
+)
+def test_counts_that_differ_between_the_ranks_are_shown(one: str, other: str) -> None:
+    log = f"{one}\n{other}\n" + _raised(1, _WAITED)
+    told = diagnose(log)[0].explanation.en
+    assert "differ in a count" in told
+    assert "rank 0: " in told
+    assert "rank 1: " in told
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("[rank 0] 83 pairs", "[rank 1] 83 pairs"),
+        ("rank 0 loss 5.1 over 83 pairs", "rank 1 loss 5.2 over 82 pairs"),
+        ("rank 0: step 10 of 83 batches", "rank 1: step 9 of 83 batches"),
+        ("rank 0 pid 3344 listens", "rank 1 pid 3345 listens"),
+        ("rank 0: 83 pairs", "starting"),
+    ],
+)
+def test_what_is_equal_or_always_differs_is_not_shown(one: str, other: str) -> None:
+    log = f"{one}\n{other}\n" + _raised(1, _WAITED)
+    assert "differ in a count" not in diagnose(log)[0].explanation.en
+
+
+def test_counts_say_nothing_of_an_ordinary_error() -> None:
+    log = "[rank 0] 83 pairs\n[rank 1] 82 pairs\n" + _raised(1, "KeyError: 'label'", source="a[b]")
+    assert "differ in a count" not in diagnose(log)[0].explanation.en
+
+
+def test_a_missing_file_is_shown_with_the_line_that_tells_of_it() -> None:
+    last = "FileNotFoundError: [Errno 2] No such file or directory: 'shards/mfcc-02.npz'"
+    log = (
+        "[rank 0] wrote shards/mfcc-02.npz.tmp\n[rank 0] will write mfcc-02.npz for all\n"
+        + _raised(1, last, source="open(name)")
+    )
+    told = diagnose(log)[0].explanation.en
+    assert 'The log tells of it: "[rank 0] will write mfcc-02.npz for all".' in told
+
+
+def test_a_key_that_is_not_there_is_shown_with_a_name_like_it() -> None:
+    log = "columns: ['prompt', 'chosen', 'reject']\n" + _raised(
+        0, "KeyError: 'rejected'", source="row['rejected']"
+    )
+    told = diagnose(log)[0].explanation.en
+    assert "similar name, reject:" in told
+
+
+@pytest.mark.parametrize("columns", ["['prompt', 'rejected']", "['prompt', 'answer']"])
+def test_no_name_is_suggested_where_none_is_like_it(columns: str) -> None:
+    log = f"columns: {columns}\n" + _raised(0, "KeyError: 'rejected'", source="row['rejected']")
+    assert "similar name" not in diagnose(log)[0].explanation.en
+
+
+_OUT_OF_MEMORY = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 274.00 MiB. GPU 0 has a total capacity of 4.93 GiB "
+    "of which 137.69 MiB is free. Including non-PyTorch memory, this process has 4.30 GiB memory in use."
+)
+
+
+@pytest.mark.parametrize(
+    ("inner", "said"),
+    [
+        ("torch/nn/modules/module.py|to", "no batch is on the GPU yet"),
+        ("torch/serialization.py|load", "map_location='cpu'"),
+        ("torch/optim/adamw.py|_init_group", "makes its states here"),
+        ("transformers/trainer_pt_utils.py|nested_concat", "eval_accumulation_steps"),
+        ("torch/nn/functional.py|linear", "a smaller batch per process"),
+    ],
+)
+def test_advice_for_memory_fits_what_it_was_for(inner: str, said: str) -> None:
+    name, function = inner.split("|")
+    log = (
+        'Traceback (most recent call last):\n  File "/w/train.py", line 9, in <module>\n    step()\n'
+        f'  File "/opt/lib/python3.11/site-packages/{name}", line 3, in {function}\n    call()\n{_OUT_OF_MEMORY}\n'
+    )
+    failure = diagnose(log)[0]
+    assert failure.kind == "cuda-out-of-memory"
+    assert said in failure.explanation.en
+
+
+def test_the_beginning_of_a_long_log_is_remembered() -> None:
+    log = (
+        "[rank 0] 83 pairs\n[rank 1] 82 pairs\n"
+        + "".join(f"step {n} loss 1.{n}\n" for n in range(3000))
+        + _raised(1, _WAITED)
+    )
+    assert "differ in a count" in diagnose(log)[0].explanation.en
