@@ -112,7 +112,7 @@ _OUT_OF_MEMORY = (
     [
         ("torch/nn/modules/module.py|to", "no batch is on the GPU yet"),
         ("torch/serialization.py|load", "map_location='cpu'"),
-        ("torch/optim/adamw.py|_init_group", "makes its states here"),
+        ("torch/optim/adamw.py|_init_group", "its states are as large"),
         ("transformers/trainer_pt_utils.py|nested_concat", "eval_accumulation_steps"),
         ("torch/nn/functional.py|linear", "a smaller batch per process"),
     ],

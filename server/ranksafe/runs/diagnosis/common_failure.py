@@ -13,7 +13,7 @@ from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank
-from ranksafe.runs.log_text.reader import SaidBy
+from ranksafe.runs.log_text.reader import Line, SaidBy
 
 LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
 """What launchers raise."""
@@ -45,10 +45,17 @@ def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
     loose: dict[float | None, Raised] = {}
     for lines in said.others:
         found = locate_tracebacks(lines)
+        # What stands after the launcher's own exception is of those who started it.
+        over = max(
+            (each.first for each in found if not counts(each) and not each.ignored), default=0
+        )
         loose.update(
             (float(each.first), each.raised)
             for each in found
-            if counts(each) and not _in_thread(each) and not _is_logged_twice(each, raised.values())
+            if (not over or each.first < over or _is_quoted(each, lines))
+            and counts(each)
+            and not _in_thread(each)
+            and not _is_logged_twice(each, raised.values())
         )
     if RESTARTED.search(evidence.launcher):
         # The same rank may have printed it once for every attempt.
@@ -63,6 +70,12 @@ def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
     if len(raised) < 2 or any(each.group or follows(each) for each in raised.values()):
         return 0
     return len(raised) if len({gist(each) for each in raised.values()}) == 1 else 0
+
+
+def _is_quoted(each: Located, lines: Iterable[Line]) -> bool:
+    """Whether a launcher's report quotes the traceback (torch.distributed.elastic's ``record``)."""
+    header = next((text for number, text in lines if number == each.first), "")
+    return header.lstrip().startswith("traceback")
 
 
 def was_launched(text: str) -> bool:

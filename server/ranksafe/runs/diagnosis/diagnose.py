@@ -18,6 +18,7 @@ from ranksafe.runs.diagnosis.common_failure import (
     ranks_alike,
 )
 from ranksafe.runs.diagnosis.differing_counts import with_differing_counts
+from ranksafe.runs.diagnosis.growing_memory import with_growing_memory
 from ranksafe.runs.diagnosis.last_lines import last_lines
 from ranksafe.runs.diagnosis.logged_before import with_logged_before
 from ranksafe.runs.diagnosis.loose_tracebacks import NO_RANK, add_loose
@@ -57,6 +58,12 @@ _SAYS_SO = re.compile(
     r"|Node failure on |watchdog thread terminated with exception",
     re.MULTILINE,
 )
+_OWN_LAUNCHER = re.compile(
+    r"\brank[ =]?\d+\b[^\n]{0,30}?\b(?:returned|exited|failed|died)\b[^\n]{0,20}?[ :=]-?[1-9]\d*\s*\.?$"
+    r"|\b(?:rc|exit ?code|exit status|return ?code)[ :=]{1,2}-?[1-9]\d*\s*$",
+    re.IGNORECASE,
+)
+"""What launchers of people's own write at the end of a log."""
 _STOPPED_AT_ONCE = frozenset({-4, -7, -8, -9, -11})
 """Signals after which no traceback can be the reason."""
 _STOPPED = "stopped-by-launcher"
@@ -96,7 +103,7 @@ def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
 
 
 def _with_printed_elsewhere(failure: Failure, evidence: Evidence, said: SaidBy) -> Failure:
-    failure = with_late_rank(failure, evidence, said)
+    failure = with_growing_memory(with_late_rank(failure, evidence, said), said)
     return with_mentions(with_differing_counts(failure, said), said)
 
 
@@ -169,7 +176,9 @@ def ended_badly(said: SaidBy) -> bool:
 def _says_so(said: SaidBy) -> bool:
     texts = (_joined(lines) for lines in (*said.others, *said.ranks.values()))
     # What came before the ranks were started anew ended nothing.
-    return any(_SAYS_SO.search(RESTARTED.split(text)[-1]) for text in texts)
+    return any(_SAYS_SO.search(RESTARTED.split(text)[-1]) for text in texts) or any(
+        _OWN_LAUNCHER.search(text) for _, text in said.tail[-_LAST_LINES:]
+    )
 
 
 def _rank(
@@ -178,12 +187,12 @@ def _rank(
     lines = said.ranks[number]
     rank = RankEvidence(number, errors=text)
     found = every = locate_tracebacks(lines)
-    free = outside(lines, (each for each in every if each.ignored))
+    if not ended and not uncaught:
+        found = final(found, said, ended)
+    free = outside(lines, (each for each in every if each.ignored or each not in found))
     printed = printed_failure(free, _survived(free, said, ended))
     if printed is not None and printed.signature.kind == _STOPPED and report.exits.get(number):
         printed = None  # The launcher's word on another rank: it calls this one failed.
-    if not ended and not uncaught:
-        found = final(found, said, ended)
     chosen = last_traceback(found)
     if report.exits.get(number) in _STOPPED_AT_ONCE:
         chosen = None

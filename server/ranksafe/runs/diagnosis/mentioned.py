@@ -17,9 +17,12 @@ from ranksafe.runs.model import Failure
 
 _FILE = re.compile(r"\AFileNotFoundError: .*?'(?P<path>[^'\n]+)'(?:\s|\Z)")
 _KEY = re.compile(
-    r"\A(?:KeyError: '(?P<key>[^'\n ]+)'|AttributeError: '[^']+' object has no attribute '(?P<attribute>\w+)')"
+    r"\A(?:KeyError: '(?P<key>[^'\n ]+)'|AttributeError: '[^']+' object has no attribute '(?P<attribute>\w+)'"
+    r"|Config(?:Attribute|Key)Error: Key '(?P<setting>\w+)')"
 )
-_QUOTED = re.compile(r"['\"](?P<name>[\w./:-]{2,60})['\"]")
+_QUOTED = re.compile(
+    r"['\"](?P<name>[\w./:-]{2,60})['\"]|^\s*(?P<key>[A-Za-z_]\w{1,60}): |\b(?P<word>[A-Za-z_]\w*)="
+)
 _IN_TRACEBACK = re.compile(r'^\s*(?:File "|Traceback |[~^]+\s*$)|^\s{4,}\S')
 _LIKE = 0.75
 _LEAST_NAME = 4
@@ -37,7 +40,7 @@ def with_mentions(failure: Failure, said: SaidBy) -> Failure:
             told = _MENTIONED.filled(line=line[:_LONGEST])
             return replace(failure, explanation=words.both(failure.explanation, told))
     elif key is not None:
-        found = _similar(key["key"] or key["attribute"], _printed(said))
+        found = _similar(key["key"] or key["attribute"] or key["setting"], _printed(said))
         if found is not None:
             told = _SIMILAR.filled(name=found[0], line=found[1][:_LONGEST])
             return replace(failure, explanation=words.both(failure.explanation, told))
@@ -70,11 +73,16 @@ def _similar(key: str, lines: Iterable[str]) -> tuple[str, str] | None:
     """The quoted name of the log that is most like the key, and its line; none where the key itself is there."""
     named: dict[str, str] = {}
     for line in lines:
-        named.update(dict.fromkeys((found["name"] for found in _QUOTED.finditer(line)), line))
+        found = (each["name"] or each["key"] or each["word"] for each in _QUOTED.finditer(line))
+        named.update(dict.fromkeys(found, line))
     if len(key) < _LEAST_NAME or key in named:
         return None
     like = difflib.get_close_matches(key, named, n=1, cutoff=_LIKE)
-    return (like[0], named[like[0]]) if like else None
+    if not like:
+        # horizon and forecast_horizon
+        parts = {part for part in key.lower().split("_") if len(part) > _LEAST_NAME}
+        like = [name for name in named if parts & set(name.lower().split("_"))]
+    return (like[0], named[like[0]]) if len(like) == 1 else None
 
 
 _MENTIONED = Translated(

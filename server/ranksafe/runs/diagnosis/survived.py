@@ -19,7 +19,7 @@ _SURVIVED_TIMES = 2
 _STEPS_AFTER = 3
 _MANY_STEPS_AFTER = 10
 _HANDLED = re.compile(
-    r"\bretry|\bskip|\bignor|\battempt \d|\bfall(?:ing)? ?back|\bcontinu|\bnon-fatal\b|\btry(?:ing)? again",
+    r"\bretry|\brestart|\bskip|\bignor|\battempt \d|\bfall(?:ing)? ?back|\bcontinu|\bnon-fatal\b|\btry(?:ing)? again",
     re.IGNORECASE,
 )
 _UNCAUGHT = 1
@@ -54,7 +54,9 @@ def final(found: Iterable[Located], said: SaidBy, ended: bool) -> list[Located]:
     if not own or ended or len(own) < len(last_ones):
         return own
     last = own[-1]
-    if said.tail and said.tail[-1][0] > last.last and (last.logged or _is_habit(last, everything)):
+    if said.tail and said.tail[-1][0] > last.last and _is_habit(last, everything):
+        return []
+    if last.logged and _is_said_to_go_on(last, said):
         return []
     if is_launchers(last.raised):
         # What counts on is another job's.
@@ -98,6 +100,16 @@ def last_traceback(found: Iterable[Located]) -> Located | None:
         return None
     causes = [each for each in own[-3:] if not follows(each.raised)]
     return causes[-1] if causes else own[-1]
+
+
+def _is_said_to_go_on(last: Located, said: SaidBy) -> bool:
+    """Whether a logged error is said to be handled, by the record or after it, or anything counts on."""
+    after = [text for number, text in said.tail if number > last.last]
+    return (
+        _HANDLED.search(last.announced) is not None
+        or any(is_progress(text) or is_completion(text) for text in after)
+        or any(_HANDLED.search(text) for text in after)
+    )
 
 
 def _is_habit(each: Located, found: Sequence[Located]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ranksafe.localization import Translated
@@ -14,11 +15,14 @@ from ranksafe.runs.explain.what_others_did import (
     compared,
     everything,
     with_last_line,
+    with_places,
     with_the_silent,
 )
 from ranksafe.runs.explain.words import both
-from ranksafe.runs.model import Failure
+from ranksafe.runs.model import Failure, Frame
 
+OF_TWO_RANKS = frozenset({"collective-shape-mismatch", "collective-mismatch"})
+"""Kinds of failure in which two ranks have a part."""
 _KERNEL_CHECK = re.compile(r"^.*\.cu:\d+: .*Assertion `.+` failed", re.MULTILINE)
 _ABORTED = re.compile(
     r"^(?P<heap>(?:free|malloc|realloc)\(\): [^\n]+|corrupted (?:size|double)[^\n]+|double free or corruption[^\n]*"
@@ -66,16 +70,25 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
         told = with_last_line(proven.explanation, failure.rank, evidence)
         return replace(proven, explanation=told)
     if failure.kind == "fatal-signal":
-        return _with_last_words(failure, evidence, report)
+        failure = _with_last_words(failure, evidence, report)
+    if failure.kind in OF_TWO_RANKS:
+        return with_places(failure, evidence)
     if failure.kind == "cuda-assert":
         return _with_kernel_check(failure, evidence)
     if failure.kind in ("nccl-system-error", "nccl-invalid-usage"):
         return _with_warning_of_nccl(failure, evidence)
     if failure.kind == "peer-lost" and _NO_OTHERS in evidence.launcher:
         return replace(failure, explanation=both(failure.explanation, _NO_OTHER_FAILED))
+    if failure.kind == "port-in-use" and (failure.rank is None or failure.rank < 0):
+        return replace(failure, rank=_listener(failure.frames))
     if failure.kind == "too-few-gpus":
         return _with_local_rank(failure, report)
     return failure
+
+
+def _listener(frames: Sequence[Frame]) -> int | None:
+    """Rank 0, if it was about to keep the store itself: no other rank listens (torch 1.11 to 2.13, rendezvous.py)."""
+    return 0 if any(frame.function == "_create_c10d_store" for frame in frames) else None
 
 
 def _with_local_rank(failure: Failure, report: LauncherReport) -> Failure:

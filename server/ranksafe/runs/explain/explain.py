@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from ranksafe.localization import Language
 from ranksafe.runs.explain import words
-from ranksafe.runs.explain.context import in_context
+from ranksafe.runs.explain.context import OF_TWO_RANKS, in_context
 from ranksafe.runs.explain.deaths import Death, Ending, deaths_of, is_crash
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
 from ranksafe.runs.explain.extent import said_alike, with_extent
@@ -26,7 +26,6 @@ from ranksafe.runs.model import Failure, RankReport
 
 _CAUSES = (Ending.RAISED, Ending.SILENT)
 _LOST = "peer-lost"
-_OF_TWO_RANKS = frozenset({"collective-shape-mismatch", "collective-mismatch"})
 
 
 def explain(
@@ -68,7 +67,7 @@ def _with_place(
 ) -> Failure:
     """Without a line of its own, the line of another rank that raised the same, or that was in the other half of the
     collective."""
-    if failure.line is None and failure.kind in _OF_TWO_RANKS:
+    if failure.line is None and failure.kind in OF_TWO_RANKS:
         return _with_peers_place(failure, deaths, language)
     if failure.frames or root.raised is None or root.ending is not Ending.RAISED:
         return failure

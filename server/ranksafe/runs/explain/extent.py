@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from ranksafe.localization import Translated
 from ranksafe.runs.explain import words
@@ -12,12 +13,14 @@ from ranksafe.runs.explain.deaths import Death, Ending
 from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
 from ranksafe.runs.explain.failures import blamed
 from ranksafe.runs.explain.launcher_report import LauncherReport
+from ranksafe.runs.explain.locate import innermost_user_frame
 from ranksafe.runs.explain.ordinary import has_empty_size, is_ordinary, may_be_about_ranks
 from ranksafe.runs.model import Failure
 
 _NUMBERS = re.compile(r"\d+")
 _SET = re.compile(r"\{([^{}:]*)\}")
 _ALIKE = 90
+_QUOTED = 200
 _NO_FILE = "FileNotFoundError"
 
 
@@ -79,6 +82,13 @@ def with_extent(
         if has_empty_size(origin.message):
             return _said_also(failure, words.EMPTY_SIZE)
         return _said_also(failure, words.EVERY_RANK)
+    others = [
+        death
+        for death in deaths
+        if death.ending is Ending.RAISED and death.raised and death not in alike
+    ]
+    if others and root in alike and not evidence.going_on:
+        return _said_also(failure, _another(others[0]))
     if 1 < len(alike) < ranks and met < ranks and not evidence.going_on:
         numbers = sorted(death.rank.rank for death in alike)
         if numbers[0] >= 0:
@@ -93,6 +103,16 @@ def with_extent(
         return _without_ranks(failure, origin, known=root.known is not None)
     told = words.MADE_BY_ANOTHER if origin.type == _NO_FILE else words.ONLY_ONE_RANK
     return _said_also(failure, told) if alone else failure
+
+
+def _another(death: Death) -> Translated:
+    """What another rank raised by itself."""
+    assert death.raised is not None
+    origin = blamed(death.raised)
+    text = origin.text.strip().split("\n", 1)[0][:_QUOTED]
+    frame = innermost_user_frame(origin.frames)
+    place = "" if frame is None else f" ({Path(frame.filename).name}:{frame.line})"
+    return words.ANOTHER_RAISED.filled(rank=death.rank.rank, text=text + place)
 
 
 def _without_ranks(failure: Failure, origin: Raised, *, known: bool) -> Failure:

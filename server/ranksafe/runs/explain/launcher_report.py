@@ -7,6 +7,8 @@ import signal
 from dataclasses import dataclass, field
 from typing import Final
 
+from ranksafe.runs.explain.slurm_tasks import exited_tasks
+
 _SUMMARY = re.compile(
     r"(?:time\s*: (?P<time>\S+)\s*\n\s*host\s*: (?P<host>\S+)\s*\n\s*)?"
     r"rank\s*: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)\s*\n.*?exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)"
@@ -33,7 +35,8 @@ _LIGHTNING = re.compile(
 )
 _PLAINLY = re.compile(
     r"^(?:\[[^\]\n]{1,40}\] ?|\S{1,40} )?(?:rank|process|worker|local[_ ]rank)[ :=#]*(?P<rank>\d+)\b[^\n]{0,60}?"
-    r"\b(?:exited|terminated|died|failed|ended|finished)\b[^\n]{0,20}?(?:code|status|with)[ :=]+(?P<code>-?\d+)\s*\.?$",
+    r"(?:\b(?:exited|terminated|died|failed|ended|finished)\b[^\n]{0,20}?(?:code|status|with)|\breturned)[ :=]+"
+    r"(?P<code>-?\d+)\s*\.?$",
     re.MULTILINE | re.IGNORECASE,
 )
 """A launcher of the user's own, in words that nobody could mean otherwise."""
@@ -99,6 +102,9 @@ def read_launcher(text: str) -> LauncherReport:
     for match in _SPAWNED.finditer(text):
         number = getattr(signal, match["signal"] or "", 0)
         report.exits.setdefault(int(match["rank"]), int(match["code"] or -number))
+    for task, exited in exited_tasks(text):
+        if task not in report.exits:
+            _add(report, task, _of_shell(exited))
     firsts = sorted((match["time"], int(match["rank"])) for match in _FIRST.finditer(text))
     loosely = _FIRST_LOOSELY.search(text)
     if firsts:

@@ -23,6 +23,9 @@ _LIBRARY_PARTS = frozenset(
 )
 """Folders of installed code; the last is where transformers keeps the code that a model brings."""
 
+_COMPILED = (".pyx", ".pxi", ".pxd")
+"""Cython's sources: pandas and others name theirs relative to a folder that is only where they were built."""
+
 _RELATIVE = frozenset(
     {
         *("torch", "torchvision", "transformers", "accelerate", "deepspeed", "lightning", "vllm"),
@@ -65,7 +68,7 @@ class UserCode:
 
     def contains(self, filename: str) -> bool:
         """Whether the file is the user's; installed packages and the standard library never are."""
-        if filename.startswith("<"):
+        if filename.startswith("<") or filename.endswith(_COMPILED):
             return False
         path = _real(self.absolute(filename))
         parts = (

@@ -11,7 +11,8 @@ _FAILED = re.compile(
 )
 _TASKS = re.compile(r"^srun: error: [^\s:]+: tasks? ([\d,-]+): ", re.MULTILINE)
 _EXITED = re.compile(
-    r"^srun: error: [^\s:]+: tasks? (?P<tasks>[\d,-]+): Exited with exit code [1-9]", re.MULTILINE
+    r"^srun: error: [^\s:]+: tasks? (?P<tasks>[\d,-]+): Exited with exit code (?P<code>[1-9]\d*)",
+    re.MULTILINE,
 )
 _OTHER_LAUNCHER = re.compile(
     r"torchrun|torch[./]distributed[./](?:run|launch|elastic)|accelerate|deepspeed|local_rank"
@@ -34,6 +35,17 @@ def exited_rank(text: str) -> int | None:
         return None
     tasks = exited.pop()
     return int(tasks) if tasks.isdigit() else None
+
+
+def exited_tasks(text: str) -> list[tuple[int, int]]:
+    """Each task that left with a status, and the status, in the order in which srun saw them end.
+
+    None where something else than srun started the ranks, or where srun lists several together.
+    """
+    found = list(_EXITED.finditer(text))
+    if not tasks_are_ranks(text) or not all(each["tasks"].isdigit() for each in found):
+        return []
+    return [(int(each["tasks"]), int(each["code"])) for each in found]
 
 
 def tasks_are_ranks(text: str) -> bool:

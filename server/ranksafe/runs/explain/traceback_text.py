@@ -27,7 +27,7 @@ _CONNECTORS = {
 _MEMBER = re.compile(r"^\s*(?:\+-)?\+?-+ \d+ -+\s*$")
 _MARGIN = re.compile(r"^(?:\s{2})*[|+]\s?(?=[^-]|$)")
 _NOT_A_MESSAGE = re.compile(
-    r"^(?:[WEIF]\d{4} \d\d:|\[[WEIF]\d* |\[?\d{4}-\d\d-\d\d[ T]|\d\d:\d\d:\d\d[.,]\d+ +\|"
+    r"^(?:[WEIF]\d{4} \d\d:|\d{1,2}-[A-Z][a-z]{2}-\d{4} |\[[WEIF]\d* |\[?\d{4}-\d\d-\d\d[ T]|\d\d:\d\d:\d\d[.,]\d+ +\|"
     r"|\[\d\d:\d\d:\d\d|\S+\.py:\d+: \w*Warning: |Time to load \w+ op: |\[rank: \d+\] Child process"
     r"|(?:ERROR|WARNING|INFO)[: ]|=+$|-{10,}$|\[rank ?\d+\]|Exception in thread |Exception ignored in"
     r"|terminate called|\[W\d* |wandb: |\(raylet|slurmstepd|srun: |sbatch: |Process \w+-\d+:$|Killed$|Terminated$"
@@ -238,7 +238,7 @@ class _Parser:
             line = self.lines[self.position]
             if _NOT_A_MESSAGE.match(line) or _MEMBER.match(line):
                 break
-            if is_progress(line) and not quotes:
+            if (is_progress(line) or _says_again(line, name)) and not quotes:
                 break
             if line.strip() in _CONNECTORS:
                 if not (quotes and quoted):
@@ -261,6 +261,11 @@ class _Parser:
     def _quotes(self, first: str) -> bool:
         following = (line for line in self.lines[self.position : self.position + 3] if line.strip())
         return "Caught " in first or next(following, "").startswith("-- Process ")
+
+
+def _says_again(line: str, name: str) -> bool:
+    """Whether another process's exception of the same type begins here."""
+    return re.match(rf"(?:\w+\.)+{name}: ", line) is not None
 
 
 def _append(found: list[Located], each: Located, relation: str | None, member: bool) -> None:

@@ -64,6 +64,10 @@ def _meaning(origin: Raised) -> Translated | None:
     package = _package(origin.frames[-1].filename) if origin.frames else None
     if origin.type == "KeyError" and package in _TABLES and " " not in origin.message:
         return _NO_COLUMN.filled(key=origin.message)
+    if origin.type == "KeyError" and origin.frames and " " not in origin.message:
+        tables = set(_LOOKED_UP.findall(origin.frames[-1].source))
+        if len(tables) == 1:
+            return _NO_KEY.filled(key=origin.message, table=tables.pop())
     return meaning_of(origin.text)
 
 
@@ -116,6 +120,11 @@ def _became(raised: Raised, origin: Raised) -> Translated | None:
     return _TURNED_INTO.filled(inner=origin.type, outer=raised.type)
 
 
+_LOOKED_UP = re.compile(r"([A-Za-z_][\w.]*)\[")
+_NO_KEY = Translated(
+    en="There is no key {key} in {table}.",
+    zh_cn="{table} 中没有键 {key}。",
+)
 _NO_COLUMN = Translated(
     en="The data has no column {key}: it has another name there, or was removed before.",
     zh_cn="数据中没有列 {key}：列名不同，或此前已被移除。",

@@ -40,6 +40,16 @@ def compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> Fa
     return replace(failure, rank=rank, explanation=together)
 
 
+def with_places(failure: Failure, evidence: Evidence) -> Failure:
+    """A mismatch of two ranks with the lines at which the ranks that have one were when it broke their connection."""
+    places = _places(failure, evidence)
+    if not places:
+        return failure
+    listed = ", ".join(f"rank {number}: {_shown(frame)}" for number, frame in places.items())
+    told = _DIFFERENT_LINES.filled(places=listed)
+    return replace(failure, explanation=both(failure.explanation, told))
+
+
 def _places(failure: Failure, evidence: Evidence) -> dict[int, Frame]:
     """Where each rank waited: until the timeout, or until it lost one that had."""
     places: dict[int, Frame] = {}
@@ -121,6 +131,12 @@ _ELSEWHERE = Translated(
     zh_cn="各 rank 在不同的行等待直到超时（{places}）：它们处于不同的集合通信，任何一个都无法完成。其中一方跳过或"
     "多执行了一次集合通信：请查找使部分 rank 不会到达其中某一行的条件（if rank == 0、批次数不同、提前返回）。"
     "延长超时没有用。",
+)
+_DIFFERENT_LINES = Translated(
+    en="The ranks were at different lines then ({places}), so they were in different collectives: look for what makes "
+    "only some of them leave a loop or skip a call (a different number of batches, a condition).",
+    zh_cn="当时各 rank 位于不同的行（{places}），因此处于不同的集合通信：请查找使部分 rank 提前离开循环或跳过调用的"
+    "原因（批次数不同、条件分支）。",
 )
 _ALONE = Translated(
     en="Only rank {rank} was at its line; the others agree.",

@@ -46,6 +46,10 @@ SOME_RANKS = Translated(
     en="Ranks {ranks} reported it, the others did not before the run ended.",
     zh_cn="rank {ranks} 报告了它，其他 rank 在运行结束前没有。",
 )
+ANOTHER_RAISED = Translated(
+    en="Rank {rank} raised another exception by itself: {text}. Both may have one cause.",
+    zh_cn="rank {rank} 自己抛出了另一个异常：{text}。二者可能有同一个原因。",
+)
 STARVED = Translated(
     en='This exception ended "{where}", a thread or process of the rank, which then waited for it in vain ({type}).',
     zh_cn="该异常终止了该 rank 的线程或进程“{where}”，随后该 rank 一直徒劳地等待它（{type}）。",

@@ -17,6 +17,10 @@ _FRAME = re.compile(r"^(?P<file>[^\s:❱│][^:❱│]*?):(?P<line>\d+)(?: in (?
 _CURRENT = re.compile(r"^❱ *(?P<line>\d+)[ │|]*(?P<source>.*)$")
 _CUT = re.compile(r"^(?:[/~]\S*|\S+:\d+ in)$")
 """The first part of a frame's place that did not fit into one line."""
+_FILE = "  File"
+_PLACE = re.compile(r'^  File "[^"]+", line \d+, in \S+')
+_BROKEN_INTO = 4
+"""Lines that one place takes at the most."""
 _CONNECTORS = ("The above exception was ", "During handling of the above ")
 
 Line = tuple[int, str]
@@ -38,6 +42,8 @@ def _unboxed(lines: Sequence[Line]) -> Iterator[Line]:
             while text.startswith(_CONNECTORS) and ":" not in text and position < len(lines):
                 text = f"{text.rstrip()} {lines[position][1].strip()}"
                 position += 1
+            if text.rstrip() == _FILE:
+                text, position = _place(text, lines, position)
             yield at, text
             continue
         content: list[Line] = []
@@ -50,6 +56,17 @@ def _unboxed(lines: Sequence[Line]) -> Iterator[Line]:
         position += position < len(lines) and bool(_BOTTOM.match(lines[position][1]))
         yield at, "Traceback (most recent call last):"
         yield from _frames(content)
+
+
+def _place(text: str, lines: Sequence[Line], position: int) -> tuple[str, int]:
+    """A quoted frame's place that was broken where the box's width ended, in one line; and the position after it."""
+    joined, at = text.rstrip() + " ", position
+    while at < len(lines) and at - position < _BROKEN_INTO:
+        joined += lines[at][1].strip("\r\n")
+        at += 1
+        if _PLACE.match(joined):
+            return joined, at
+    return text, position
 
 
 def _frames(content: Sequence[Line]) -> Iterator[Line]:

@@ -13,7 +13,8 @@ _STEP = re.compile(
 _END = re.compile(
     r"\b(?:training|run|rank \d+|all|evaluation|epoch \d+)\W{1,3}(?:is |has )?(?:finished|completed|complete|done)\b"
     r"|\btrain_runtime\b|^(?:\S+ )?(?:finished|done)(?:[.!]?$| in \d)"
-    r"|\bsaved (?:the |final )?(?:model|checkpoint|weights)\b",
+    r"|\bsaved (?:the |final )?(?:model|checkpoint|weights)\b|(?:^|[:\])|-] )finished: \d"
+    r"|\b(?:saved|written|wrote|exported)\b.{0,60}\.(?:pt|pth|ckpt|bin|safetensors|onnx)\b",
     re.IGNORECASE,
 )
 

@@ -19,6 +19,13 @@ MEANINGS: tuple[Meaning, ...] = (
         "对含有 NaN 或无穷的数值求直方图：训练在此行之前就已失控。",
     ),
     means(
+        r"ValueError: y should be a 1d array, got an array of shape \((?P<rows>\d+), (?P<columns>\d+)\)",
+        "The metric takes one score for each sample, and gets {columns}: pass those of one class (scores[:, 1]), or "
+        "the predicted class (argmax).",
+        "该指标每个样本只接受一个分数，而得到了 {columns} 个：请传入某一类的分数（scores[:, 1]）"
+        "或预测的类别（argmax）。",
+    ),
+    means(
         r"ValueError: Target is multiclass but average='binary'",
         "There are more than two classes, and the metric is that of two: choose average='macro', 'micro' or "
         "'weighted'.",

@@ -242,8 +242,8 @@ SIGNATURES: tuple[Signature, ...] = (
     ordinary(
         "missing-file",
         # lmdb 1.x; the path stands before the operating system's word.
-        r"\A(?:lmdb\.)?Error: (?P<path>\S+): (?P<why>No such file or directory|Permission denied|Invalid argument|Device or "
-        r"resource busy)",
+        r"\A(?:lmdb\.)?Error: (?P<path>\S+): (?P<why>No such file or directory|Permission denied|Invalid argument"
+        r"|Device or resource busy)",
         en="The database {path} cannot be opened ({why}); relative paths start at the working directory.",
         zh="无法打开数据库 {path}（{why}）；相对路径从工作目录算起。",
     ),

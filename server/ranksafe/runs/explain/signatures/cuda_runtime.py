@@ -71,4 +71,20 @@ SIGNATURES: tuple[Signature, ...] = (
         "重新运行。若该行无法解释，请检查空张量或巨大的张量、为其他 CUDA 版本构建的扩展、虚拟机或 MIG 中共享的 GPU，"
         "以及 CUDA graph 中的代码。",
     ),
+    signature(
+        "gpu-architecture",
+        # bitsandbytes 0.35 to 0.48, csrc/ops.cu and ops.hip: its own check prints this and ends the process.
+        r"^Error (?P<what>invalid device function|no kernel image is available[^\n]*?) at line (?P<line>\d+) in file "
+        r"(?P<file>\S+\.(?:cu|hip))",
+        en="bitsandbytes has no kernel for this GPU ({what}, {file}:{line}), and ended the process: install or build "
+        "it for this GPU's architecture, or do without it (another optimizer, no quantisation).",
+        zh="bitsandbytes 没有适用于此 GPU 的 kernel（{what}，{file}:{line}），并终止了进程：请为该 GPU "
+        "的架构安装或构建它，或不使用它（换用其他优化器，不做量化）。",
+    ),
+    signature(
+        "cuda-error",
+        r"^Error (?P<what>[a-z][\w -]+) at line (?P<line>\d+) in file (?P<file>\S+\.(?:cu|hip))\s*$",
+        en="Compiled GPU code met an error ({what}, {file}:{line}) and ended the process without a Python traceback.",
+        zh="编译的 GPU 代码遇到错误（{what}，{file}:{line}），未打印 Python traceback 就终止了进程。",
+    ),
 )

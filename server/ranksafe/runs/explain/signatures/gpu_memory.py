@@ -100,6 +100,9 @@ def explain_gpu_memory(
 def _less(frames: Sequence[Frame]) -> Translated:
     """How to need less: a smaller batch helps only where a batch is what the memory was for."""
     called = [f"{frame.filename}:{frame.function}".replace("\\", "/") for frame in frames]
+    # Lightning's optimizers call the forward pass from within their step.
+    if any(map(_STEPS.search, called[-_INNERMOST:])):
+        return _LESS_FOR_STATES
     return next((said for calls, said in _PURPOSES if any(map(calls.search, called))), _LESS)
 
 
@@ -259,9 +262,9 @@ _LESS_TO_PLACE = Translated(
     "模型和优化器的占用，或换用更大的 GPU；并确认该 GPU 上没有其他占用",
 )
 _LESS_FOR_STATES = Translated(
-    en="the optimizer makes its states here, as large as one or two copies of what is trained: shard them (ZeRO, "
-    "FSDP), use an 8-bit optimizer, or train fewer parameters (LoRA); then a smaller batch",
-    zh_cn="优化器在此处创建其状态，大小相当于所训练参数的一到两份：请分片（ZeRO、FSDP）、使用 8 位优化器，或减少训练的"
+    en="the optimizer steps here, and its states are as large as one or two copies of what is trained: shard them "
+    "(ZeRO, FSDP), use an 8-bit optimizer, or train fewer parameters (LoRA); then a smaller batch",
+    zh_cn="优化器在此处更新，其状态相当于所训练参数的一到两份：请分片（ZeRO、FSDP）、使用 8 位优化器，或减少训练的"
     "参数（LoRA）；然后再减小批大小",
 )
 _LESS = Translated(
@@ -270,13 +273,14 @@ _LESS = Translated(
     zh_cn="减小每个进程的批大小并配合梯度累积，其次使用梯度检查点，再次使用分片策略（FSDP、ZeRO）",
 )
 
+_STEPS = re.compile(r"torch/optim/\w+\.py:(?:step|_init_group|_(?:single|multi)_tensor_\w+)$")
+_INNERMOST = 4
 _PURPOSES = (
     (re.compile(r"torch/serialization\.py:"), _LESS_TO_LOAD),
     (
         re.compile(r"trainer_pt_utils\.py:(?:nested_concat|torch_pad_and_concatenate)"),
         _LESS_TO_KEEP,
     ),
-    (re.compile(r"torch/optim/\w+\.py:_init_group"), _LESS_FOR_STATES),
     (
         re.compile(
             r"nn/modules/module\.py:(?:to|cuda|_apply|convert)$|nn/parallel/distributed\.py:__init__"

@@ -223,4 +223,15 @@ SIGNATURES: tuple[Signature, ...] = (
         en="The metric gets {one} labels and {two} predictions: turn scores into classes (argmax, a threshold) first.",
         zh="该指标得到 {one} 类型的标签和 {two} 类型的预测：请先把分数转换为类别（argmax、阈值）。",
     ),
+    ordinary(
+        "shape-mismatch",
+        # torch 1.x to 2.13, aten/src/ATen/native/ReflectionPad.cpp; torch.stft pads by half of n_fft (center=True).
+        r"Padding size should be less than the corresponding input dimension, but got: padding \((?P<pad>[\d, ]+)\) at "
+        r"dimension (?P<at>\d+) of input \[(?P<shape>[\d, ]+)\]",
+        en="Reflection padding of {pad} does not fit an input of shape [{shape}], whose dimension {at} is too short: "
+        "a signal shorter than the window (torch.stft pads by half of n_fft), or data in another form than expected, "
+        "such as two channels last where one is expected.",
+        zh="反射填充 {pad} 不适合形状为 [{shape}] 的输入，其第 {at} 维太短：信号比窗口短（torch.stft 会填充 n_fft 的"
+        "一半），或数据形式与预期不同，例如预期单声道而最后一维是两个声道。",
+    ),
 )
