@@ -558,3 +558,63 @@ def test_a_rank_whose_line_was_cut_off_borrows_the_line_of_one_that_said_the_sam
     assert (failure.kind, failure.rank, failure.line) == ("cuda-illegal-access", None, 169)
     other = f"[rank3]: {error}\n{_traceback(0, 'ValueError: other', line=169)}\n"
     assert [each.line for each in diagnose(other)] == [None, 169]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "done",
+        "Job finished at Sun Nov 22 03:36:14 UTC 2026",
+        "real\t0m34.1s",
+        "saved logs to run.tar.gz",
+    ],
+)
+def test_what_a_launchers_script_says_at_the_end_hides_no_failure(end: str) -> None:
+    log = (
+        "step 1 loss 0.5\nTraceback (most recent call last):\n"
+        '  File "/w/train.py", line 9, in <module>\n    run()\nValueError: bad value\n' + end + "\n"
+    )
+    assert [failure.line for failure in diagnose(log)] == [9]
+
+
+@pytest.mark.parametrize(
+    ("end", "failed"),
+    [
+        ("rank 0 returned 3\nrank 1 returned 3\n2026-11-22 03:36:14 finished rc=3", True),
+        ("[launch] rank 1 exited with 1", True),
+        ("", True),
+        ("rank 0 exited with code 0\nrank 1 exited with code 0", True),
+        ("2026-11-22 03:36:14 INFO job: restarting from the last checkpoint", False),
+        ("step 2 loss 0.4\nstep 3 loss 0.3\nstep 4 loss 0.2\nfinished", False),
+    ],
+)
+def test_a_logged_failure_ends_the_run_unless_something_goes_on(end: str, failed: bool) -> None:
+    log = (
+        "step 1 loss 0.5\n2026-11-22 03:36:13 ERROR job: training job failed\n"
+        'Traceback (most recent call last):\n  File "/w/train.py", line 9, in <module>\n    run()\n'
+        f"ValueError: bad value\n{end}\n"
+    )
+    assert bool(diagnose(log)) is failed
+
+
+def test_frames_of_cython_are_nobodys_own_code() -> None:
+    log = (
+        'Traceback (most recent call last):\n  File "/w/train.py", line 9, in <module>\n    df[name]\n'
+        '  File "/opt/lib/python3.11/site-packages/pandas/core/indexes/base.py", line 3, in get_loc\n    find(key)\n'
+        "  File \"pandas/_libs/hashtable_class_helper.pxi\", line 7734, in pandas._libs.get_item\nKeyError: 'age'\n"
+    )
+    failure = diagnose(log)[0]
+    assert (failure.filename, failure.line) == ("/w/train.py", 9)
+    assert "no column 'age'" in failure.explanation.en
+
+
+def test_tasks_of_srun_are_ranks_where_nothing_else_starts_any() -> None:
+    log = (
+        "srun: error: node1: task 0: Exited with exit code 1\n"
+        "[rank1]:[E ProcessGroupNCCL.cpp:1414] [PG 0 Rank 1] Process group watchdog thread terminated with exception: "
+        "NCCL error: remote process exited or there was a network error, NCCL version 2.20.5\n"
+        "srun: error: node2: task 1: Exited with exit code 134\n"
+    )
+    failures = diagnose(log)
+    assert (failures[0].kind, failures[0].rank) == ("exit-status", 0)
+    assert (failures[1].kind, failures[1].rank, failures[1].root_cause) == ("peer-lost", 1, False)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from ranksafe.runs.diagnosis.common_failure import counts, follows, is_launchers
 from ranksafe.runs.explain.traceback_text import Located
-from ranksafe.runs.log_text.progress import is_completion, is_progress
+from ranksafe.runs.log_text.progress import is_completion, is_end, is_progress
 from ranksafe.runs.log_text.reader import Line, SaidBy
 
 _SURVIVED_LINES = 60
@@ -107,7 +107,7 @@ def _is_said_to_go_on(last: Located, said: SaidBy) -> bool:
     after = [text for number, text in said.tail if number > last.last]
     return (
         _HANDLED.search(last.announced) is not None
-        or any(is_progress(text) or is_completion(text) for text in after)
+        or any(is_progress(text) or is_end(text) for text in after)
         or any(_HANDLED.search(text) for text in after)
     )
 

@@ -12,7 +12,7 @@ from ranksafe.runs.explain.deaths import signal_name
 from ranksafe.runs.explain.printed import is_exception, last_complaint
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.slurm_tasks import failed_task, tasks_are_ranks
-from ranksafe.runs.log_text.progress import is_completion
+from ranksafe.runs.log_text.progress import is_end
 from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.model import Failure
 
@@ -90,7 +90,7 @@ def _with_finished(failure: Failure, said: SaidBy) -> Failure:
     done = {
         rank: text.strip()[:_LONGEST]
         for _, text in said.tail
-        if is_completion(text) and (rank := rank_in_record(text)) is not None
+        if is_end(text) and (rank := rank_in_record(text)) is not None
     }
     if len(done) != 1 or failure.rank in done:
         return failure

@@ -22,7 +22,8 @@ _COMPLAINS = re.compile(
 )
 _COMPLAINT = 300
 _OF_A_LAUNCHER = re.compile(
-    r"^(?:srun|slurmstepd|sbatch|wandb)\b|^frame #\d+: |atexit|exit(?:ed|s)? (?:with )?(?:return )?code|torch\.distributed"
+    r"^(?:srun|slurmstepd|sbatch|wandb)\b|^frame #\d+: |atexit"
+    r"|exit(?:ed|s)? (?:with )?(?:return )?code|torch\.distributed"
 )
 _MESSAGE_LINES = 4
 _LONGEST = 2_000

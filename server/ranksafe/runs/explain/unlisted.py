@@ -16,6 +16,8 @@ from ranksafe.runs.explain.meanings import meaning_of
 
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<name>[A-Za-z_][\w-]*)")
 _STANDARD = re.compile(r"/[Ll]ib/(?:python3[\d.]*/)?(?P<name>[A-Za-z_]\w*)")
+_COMPILED = ("pandas", "numpy", "scipy", "sklearn", "pyarrow", "h5py")
+"""Packages whose Cython sources are named from the package's own folder on."""
 _SHORT = 160
 _PYTHONS_OWN = frozenset(
     {
@@ -100,6 +102,8 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
 def _package(filename: str) -> str | None:
     """The installed package or the module of Python's own that a file is of."""
     path = filename.replace("\\", "/")
+    if path.endswith((".pyx", ".pxi")):
+        return next((name for name in _COMPILED if f"/{name}/" in f"/{path}"), None)
     for pattern in (_INSTALLED, _STANDARD):
         names = [found["name"] for found in pattern.finditer(path)]
         if names:

@@ -12,11 +12,12 @@ _STEP = re.compile(
 )
 _END = re.compile(
     r"\b(?:training|run|rank \d+|all|evaluation|epoch \d+)\W{1,3}(?:is |has )?(?:finished|completed|complete|done)\b"
-    r"|\btrain_runtime\b|^(?:\S+ )?(?:finished|done)(?:[.!]?$| in \d)"
-    r"|\bsaved (?:the |final )?(?:model|checkpoint|weights)\b|(?:^|[:\])|-] )finished: \d"
+    r"|\btrain_runtime\b|\bsaved (?:the |final )?(?:model|checkpoint|weights)\b|(?:^|[:\])|-] )finished: \d"
     r"|\b(?:saved|written|wrote|exported)\b.{0,60}\.(?:pt|pth|ckpt|bin|safetensors|onnx)\b",
     re.IGNORECASE,
 )
+
+_DONE = re.compile(r"^(?:\S+ )?(?:finished|done)(?:[.!]?$| in \d)", re.IGNORECASE)
 
 
 def is_bar(line: str) -> bool:
@@ -34,3 +35,8 @@ def is_progress(line: str) -> bool:
 def is_completion(line: str) -> bool:
     """Whether the line says that a run, or a rank of it, came to its end as it should."""
     return _END.search(line) is not None
+
+
+def is_end(line: str) -> bool:
+    """Whether the line says that something is done; a launcher's script says it of failed ranks, too."""
+    return _DONE.search(line) is not None or is_completion(line)
