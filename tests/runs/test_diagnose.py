@@ -618,3 +618,9 @@ def test_tasks_of_srun_are_ranks_where_nothing_else_starts_any() -> None:
     failures = diagnose(log)
     assert (failures[0].kind, failures[0].rank) == ("exit-status", 0)
     assert (failures[1].kind, failures[1].rank, failures[1].root_cause) == ("peer-lost", 1, False)
+
+
+def test_the_rank_that_mpirun_saw_killed_is_the_one() -> None:
+    log = "step 1 loss 0.5\nmpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).\n"
+    failure = diagnose(log)[0]
+    assert (failure.kind, failure.rank) == ("killed", 3)

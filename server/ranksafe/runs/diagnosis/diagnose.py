@@ -55,7 +55,8 @@ _SAYS_SO = re.compile(
     _BAD_EXIT.pattern
     + r"|failed \(exitcode: |ChildFailedError|returned non-zero exit status|died with <Signals"
     r"|oom[-_]kill event|: Out Of Memory|OOMKilled|DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE)"
-    r"|Node failure on |watchdog thread terminated with exception",
+    r"|Node failure on |watchdog thread terminated with exception"
+    r"|(?:mpirun|mpiexec|prterun) (?:noticed that process rank|detected that one or more processes exited)",
     re.MULTILINE,
 )
 _OWN_LAUNCHER = re.compile(

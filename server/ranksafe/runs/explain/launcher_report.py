@@ -45,6 +45,11 @@ _SPAWNED = re.compile(
     r"(?:exit code (?P<code>\d+)|signal (?P<signal>SIG\w+))"
 )
 """torch 2.13.0, torch/multiprocessing/spawn.py."""
+_MPIRUN = re.compile(
+    r"(?:mpirun|mpiexec|orterun|prterun) noticed that process rank (?P<rank>\d+) with PID \d+ on node \S+ exited on "
+    r"signal (?P<signal>\d+)"
+)
+"""Open MPI 1.6 to 5."""
 UNKNOWN_RANK: Final = -1_000_000
 """Of a process whose rank nothing tells."""
 _SHELL = 128
@@ -96,6 +101,8 @@ def read_launcher(text: str) -> LauncherReport:
     for match in _ONE_OF_SEVERAL.finditer(text):
         code = int(match["status"]) if match["status"] else -int(match["signal"])
         _add(report, _of_last_started(match["rank"]), code)
+    for match in _MPIRUN.finditer(text):
+        _add(report, int(match["rank"]), -int(match["signal"]))
     for match in _PLAINLY.finditer(text):
         if int(match["code"]):
             report.exits.setdefault(int(match["rank"]), _of_shell(int(match["code"])))

@@ -239,4 +239,13 @@ SIGNATURES: tuple[Signature, ...] = (
         "其下一行就是原因；"
         "在容器中请检查 /dev/shm 的大小。",
     ),
+    signature(
+        "peer-lost",
+        # Horovod 0.19 to 0.28.
+        r"Horovod has been shut down\. This (?:was caused by an exception on one of the ranks|has been caused by)",
+        raised_only=True,
+        secondary=True,
+        en="Another rank ended with an exception, and Horovod shut this one down with it. The cause is there.",
+        zh="另一个 rank 因异常结束，Horovod 随之关闭了该 rank。原因在那个 rank 上。",
+    ),
 )

@@ -87,4 +87,74 @@ SIGNATURES: tuple[Signature, ...] = (
         en="Compiled GPU code met an error ({what}, {file}:{line}) and ended the process without a Python traceback.",
         zh="编译的 GPU 代码遇到错误（{what}，{file}:{line}），未打印 Python traceback 就终止了进程。",
     ),
+    signature(
+        "gpu-hardware",
+        # nvidia-smi and NVML.
+        r"Unable to determine the device handle for GPU\s?(?P<bus>[\w:.]+): (?P<why>[^\n]+)",
+        en="The driver lost the GPU {bus} ({why}): it fell off the bus or hangs. Restart the machine or take another "
+        "one, and look for Xid in its kernel's log.",
+        zh="驱动失去了 GPU {bus}（{why}）：它已掉线或挂起。请重启该机器或换用其他机器，并在其内核日志中查找 Xid。",
+    ),
+    signature(
+        "driver-too-old",
+        r"^Failed to initialize NVML: Driver/library version mismatch",
+        en="The driver's libraries were updated while its kernel module is the old one: restart the machine (or reload "
+        "the module). CUDA does not work there until then.",
+        zh="驱动的库已更新，而内核模块仍是旧版：请重启该机器（或重新加载模块）。在此之前那里无法使用 CUDA。",
+    ),
+    signature(
+        "no-cuda",
+        r"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver",
+        en="There is no working NVIDIA driver on that machine, or this is a login node without a GPU.",
+        zh="该机器上没有可用的 NVIDIA 驱动，或这是没有 GPU 的登录节点。",
+    ),
+    signature(
+        "host-out-of-memory",
+        r"^terminate called after throwing an instance of 'std::bad_alloc'",
+        en="Compiled code could not get memory of the machine (std::bad_alloc), and the process was aborted. Load less "
+        "at once, use fewer processes or DataLoader workers, or ask for more memory.",
+        zh="编译代码无法分配主机内存（std::bad_alloc），进程被中止。请减少一次加载的数据、减少进程或 DataLoader "
+        "worker 数，或申请更多内存。",
+    ),
+    signature(
+        "cuda-library-error",
+        # torch 1.x to 2.13, aten/src/ATen/cudnn.
+        r"cuDNN version incompatibility: PyTorch was compiled\s+against \((?P<built>[\d, ]+)\) but found runtime "
+        r"version \((?P<found>[\d, ]+)\)",
+        raised_only=True,
+        en="torch was built for cuDNN {built} and loads {found}: another cuDNN comes first (LD_LIBRARY_PATH, a "
+        "module, a conda package). Take it out of the path; torch brings its own.",
+        zh="torch 为 cuDNN {built} 构建，而加载的是 {found}：其他 cuDNN 优先（LD_LIBRARY_PATH、module 或 conda 包）。"
+        "请把它移出路径；torch 自带 cuDNN。",
+    ),
+    signature(
+        "gpu-architecture",
+        # torch 2.0 to 2.2, aten/src/ATen/native/transformers/cuda/flash_attn.
+        r"Expected is_sm80 \|\| is_sm90 to be true, but got false",
+        raised_only=True,
+        en="FlashAttention's backward pass for heads this wide needs an A100 or H100: choose another kernel "
+        "(torch.backends.cuda.enable_flash_sdp(False)), narrower heads, or a newer torch.",
+        zh="如此宽的注意力头的 FlashAttention 反向传播需要 A100 或 H100：请换用其他 kernel"
+        "（torch.backends.cuda.enable_flash_sdp(False)）、更窄的头，或更新的 torch。",
+    ),
+    signature(
+        "gpu-architecture",
+        r"\A(?:\w+\.)*\w*Error: (?:CUDA|HIP) error: (?:invalid device function|device kernel image is invalid)",
+        raised_only=True,
+        en="There is no kernel for this GPU's architecture: in this build of torch, or in a compiled extension if the "
+        "call chain ends in one. Install or build it for this GPU.",
+        zh="没有适用于该 GPU 架构的 kernel：可能是此 torch 构建，若调用链止于某个编译的扩展则是该扩展。"
+        "请为该 GPU 安装或构建。",
+    ),
+    signature(
+        "cuda-error",
+        r"\A(?:\w+\.)*\w*Error: (?:CUDA|HIP) (?:driver )?error: (?P<words>an illegal instruction was encountered"
+        r"|mapping of buffer object failed|unknown error|invalid argument|invalid program counter[^\n]*"
+        r"|an exception occurred[^\n]*|context is destroyed)",
+        raised_only=True,
+        en="The GPU or its driver reported an error ({words}). The message comes late, so the line may be a later one: "
+        "run with CUDA_LAUNCH_BLOCKING=1, and look for Xid in the kernel's log of that machine.",
+        zh="GPU 或其驱动报告了错误（{words}）。此消息会延迟出现，所示行可能偏后：请用 CUDA_LAUNCH_BLOCKING=1 重新运行，"
+        "并在该机器的内核日志中查找 Xid。",
+    ),
 )

@@ -276,4 +276,34 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="使用了该进程看不到的 GPU 编号：device_ids 或 .to(…) 指定的 GPU 多于实际数量，或 CUDA_VISIBLE_DEVICES "
         "只显示了一部分，它们从 0 开始编号。",
     ),
+    signature(
+        "too-few-gpus",
+        # torch 1.13 to 2.13, torch/cuda/__init__.py and c10/cuda/CUDAFunctions.h.
+        r"device >= 0 && device < num_gpus INTERNAL ASSERT FAILED",
+        raised_only=True,
+        en="A GPU number is used that this process does not see: more processes per machine than visible GPUs, the "
+        "global RANK used where LOCAL_RANK is meant, or CUDA_VISIBLE_DEVICES changed after torch was imported.",
+        zh="使用了该进程看不到的 GPU 编号：每台机器的进程多于可见的 GPU、把全局 RANK 当作 LOCAL_RANK 使用，或在导入 "
+        "torch 之后修改了 CUDA_VISIBLE_DEVICES。",
+    ),
+    signature(
+        "device-mismatch",
+        # torch up to 1.7.
+        r"expected device (?P<one>cuda:\d+|cpu) but got device (?P<two>cuda:\d+|cpu)"
+        r"|arguments are located on different GPUs",
+        raised_only=True,
+        en="An operation mixes tensors of two devices[[ ({one} and {two})]]. Look for a tensor kept as a plain "
+        "attribute, or a fixed index such as cuda:0: they do not follow the model to its replica or rank.",
+        zh="某个操作混用了两个设备[[（{one} 与 {two}）]]上的张量。请检查作为普通属性保存的张量，以及 cuda:0 这样写死的"
+        "序号：它们不会随模型移动到副本或 rank。",
+    ),
+    signature(
+        "meta-tensor",
+        r"Tensor on device (?P<device>\S+) is not on the expected device meta",
+        raised_only=True,
+        en="A part of the model is still on the meta device, without any values: its weights were not loaded "
+        "(low_cpu_mem_usage, device_map, init_empty_weights), or it was left out of the checkpoint.",
+        zh="模型的一部分仍在 meta 设备上，没有实际数值：其权重没有被加载（low_cpu_mem_usage、device_map、"
+        "init_empty_weights），或不在检查点中。",
+    ),
 )

@@ -113,4 +113,22 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="集合通信 {operator} 在 NPU 上失败。其原因见上方输出或 ~/ascend/log 下的 plog 文件：多半是另一个 rank "
         "没有到达或已结束。",
     ),
+    signature(
+        "npu-error",
+        # torch_npu: operators of CANN, and the stream in which they run.
+        r"call (?P<operator>acl\w+) failed, detail:\s*(?P<code>E\w+)?"
+        r"|ACL stream synchronize failed, error code:(?P<error>\d+)",
+        en="An operation on the NPU failed[[: {operator}]][[ ({code})]][[ (error {error})]]. The line may be too late: "
+        "run again with ASCEND_LAUNCH_BLOCKING=1; the files below ~/ascend/log (plog) tell more.",
+        zh="NPU 上的某个操作失败[[：{operator}]][[（{code}）]][[（错误 {error}）]]。所示行可能偏后：请用 "
+        "ASCEND_LAUNCH_BLOCKING=1 重新运行；~/ascend/log 下的 plog 文件有更多信息。",
+    ),
+    signature(
+        "collective-failed",
+        # torch_npu 2.1 and newer.
+        r"\[ERR02200\] DIST call hccl api failed",
+        en="A collective on the NPUs failed. What it met stands above it or in the files below ~/ascend/log (plog): "
+        "most often another rank that did not come, or that ended.",
+        zh="NPU 上的集合通信失败。其原因见上方输出或 ~/ascend/log 下的 plog 文件：多半是另一个 rank 没有到达或已结束。",
+    ),
 )

@@ -176,4 +176,43 @@ SIGNATURES: tuple[Signature, ...] = (
         "or header, or a compiler that does not fit.",
         zh="无法构建编译扩展。编译器自身的错误在此之前：缺少 nvcc 或头文件，或编译器不匹配。",
     ),
+    ordinary(
+        "binary-mismatch",
+        # numpy 1.x and 2.x, its C interface.
+        r"module compiled against (?:ABI|API) version (?P<built>\w+) but this version of numpy is (?P<found>\w+)",
+        en="A compiled package was made for another numpy ({built}; the installed one has {found}): reinstall that "
+        "package or change numpy's version so that they fit.",
+        zh="某个编译的包是为其他 numpy（{built}；已安装的为 {found}）构建的：请重新安装该包或更换 numpy 版本。",
+    ),
+    ordinary(
+        "version-requirement",
+        # protobuf 4 and newer, google/protobuf/descriptor.py.
+        r"\ATypeError: Descriptors cannot (?:not )?be created directly",
+        en="The installed protobuf is newer than the package's generated files allow: install protobuf<=3.20, or a "
+        "newer version of that package (tensorboard, wandb, onnx).",
+        zh="已安装的 protobuf 比该包生成的文件所允许的版本新：请安装 protobuf<=3.20，或更新该包（tensorboard、wandb、"
+        "onnx）。",
+    ),
+    ordinary(
+        "version-requirement",
+        r"\A(?:\w+\.)*(?:DistributionNotFound|VersionConflict|ContextualVersionConflict): (?P<why>[^\n]+)",
+        en="The installed packages do not fit what is required: {why}.",
+        zh="已安装的包不满足要求：{why}。",
+    ),
+    ordinary(
+        "version-requirement",
+        r"Legacy autograd function with non-static forward method is deprecated",
+        en="The code defines an autograd function as torch did up to 1.2: make forward and backward static methods, "
+        "and call it with .apply.",
+        zh="代码以 torch 1.2 及之前的方式定义自动求导函数：请把 forward 和 backward 改为静态方法，并用 .apply 调用。",
+    ),
+    ordinary(
+        "binary-mismatch",
+        # bitsandbytes 0.35 to 0.42, cuda_setup.
+        r"CUDA Setup failed despite (?:CUDA|GPU) being available",
+        en="bitsandbytes found no CUDA libraries that fit: install a version for this CUDA, or set LD_LIBRARY_PATH to "
+        "where libcudart is (python -m bitsandbytes tells what it looked for).",
+        zh="bitsandbytes 没有找到匹配的 CUDA 库：请安装适用于此 CUDA 的版本，或把 LD_LIBRARY_PATH 设为 libcudart "
+        "所在位置（python -m bitsandbytes 会显示它查找的内容）。",
+    ),
 )

@@ -175,4 +175,21 @@ SIGNATURES: tuple[Signature, ...] = (
         en="accelerate launch refuses its arguments or its configuration file.",
         zh="accelerate launch 拒绝了其参数或配置文件。",
     ),
+    signature(
+        "deepspeed-settings",
+        # DeepSpeed 0.3 to 0.18, deepspeed/__init__.py and runtime/engine.py.
+        r"DeepSpeed requires --deepspeed_config to specify configuration file",
+        raised_only=True,
+        en="deepspeed.initialize got no configuration: pass --deepspeed_config FILE, or config=… in the call.",
+        zh="deepspeed.initialize 没有得到配置：请传入 --deepspeed_config FILE，或在调用中使用 config=…。",
+    ),
+    signature(
+        "too-few-gpus",
+        # DeepSpeed 0.3 to 0.18, launcher/runner.py.
+        r"\ARuntimeError: Unable to proceed, no GPU resources available",
+        raised_only=True,
+        en="DeepSpeed's launcher found no GPU on this machine and no host file: see nvidia-smi and "
+        "CUDA_VISIBLE_DEVICES there.",
+        zh="DeepSpeed 的启动器在本机没有找到 GPU，也没有 hostfile：请在那里检查 nvidia-smi 和 CUDA_VISIBLE_DEVICES。",
+    ),
 )

@@ -107,7 +107,10 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "models-differ-between-ranks",
-        r"params\[\d+\] in this process with sizes .* appears not to match sizes of the same param in process 0",
+        r"params\[\d+\] in this process with sizes .* appears not to match sizes of the same param in process 0"
+        # torch 1.5 to 1.10.
+        r"|replicas\[0\]\[\d+\] in this process with (?:sizes|strides)"
+        r"|Model replicas must have an equal number of param",
         en="This rank built a model with other shapes than rank 0. Build it from the same configuration and "
         "data on every rank (a vocabulary or a random choice made per rank is the usual cause).",
         zh="该 rank 构建的模型形状与 rank 0 不同。请在每个 rank 上用相同的配置和数据构建模型（常见原因是每个 "

@@ -117,4 +117,45 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="作业达到内存上限[[（{held}，上限 {limit}）]]，被调度器终止。这是主机内存，不是显存：请申请更多内存，"
         "或惰性加载并减少 DataLoader worker 数。",
     ),
+    signature(
+        "submit-rejected",
+        r"^srun: (?:error: Unable to create step for job \d+: |fatal: )(?P<why>[^\n]+)",
+        en="srun could not start the step: {why}. It has to fit into what sbatch or salloc got; ask for it there, or "
+        "for less here.",
+        zh="srun 无法启动作业步：{why}。它必须在 sbatch 或 salloc 已获得的资源之内：请在那里申请，或在此减少请求。",
+    ),
+    signature(
+        "missing-launcher",
+        r"execve\(\): (?P<program>\S+): Permission denied",
+        en="{program} is not executable: start it with Python (srun python {program}), or set its mode (chmod +x).",
+        zh="{program} 没有可执行权限：请用 Python 启动（srun python {program}），或设置权限（chmod +x）。",
+    ),
+    signature(
+        "missing-launcher",
+        # CPython, python -m.
+        r"^\S*python[\d.]*: No module named (?P<name>[\w.]+)$",
+        en="The Python that was started has no module {name}: it is another interpreter than the one in which the "
+        "packages are installed. Activate the environment in the job's script, or name its Python by its full path.",
+        zh="所启动的 Python 没有模块 {name}：它不是安装了这些包的解释器。请在作业脚本中激活环境，或使用其 Python "
+        "的完整路径。",
+    ),
+    signature(
+        "missing-launcher",
+        r"^/usr/bin/env: .(?P<program>\w[\w.]*).: No such file or directory"
+        r"|^\S*: line \d+: (?P<file>\S+/bin/activate): No such file or directory"
+        r"|(?P<conda>Your shell has not been properly configured to use 'conda activate')",
+        en="The environment was not activated there[[: no {program} on the PATH]][[: {file} does not exist]][[ "
+        "({conda})]]. In a job's script source the environment's own file first (conda: source "
+        "…/etc/profile.d/conda.sh), or name its Python by its full path.",
+        zh="那里没有激活环境[[：PATH 中没有 {program}]][[：{file} 不存在]][[（{conda}）]]。请在作业脚本中先 source "
+        "环境自己的文件（conda：source …/etc/profile.d/conda.sh），或使用其 Python 的完整路径。",
+    ),
+    signature(
+        "gpu-not-ready",
+        # docker with the nvidia runtime missing.
+        r"docker: Error response from daemon: could not select device driver [^\n]*capabilities: \[\[gpu\]\]",
+        en="Docker cannot give the container a GPU: the NVIDIA Container Toolkit is not installed or not configured on "
+        "that machine.",
+        zh="Docker 无法为容器提供 GPU：该机器上没有安装或配置 NVIDIA Container Toolkit。",
+    ),
 )
