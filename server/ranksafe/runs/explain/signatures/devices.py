@@ -255,18 +255,6 @@ SIGNATURES: tuple[Signature, ...] = (
         "多半是显存将满、之前有索引越界，或库与驱动不匹配。" + _LATER_ZH,
     ),
     signature(
-        "torch-internal-error",
-        r"INTERNAL ASSERT FAILED at \"?(?P<where>[^\"\n]+?)\"?(?:, line |:)(?P<line>\d+), please report a bug to "
-        r"PyTorch"
-        r"(?:\. (?P<why>[^\n]+))?",
-        raised_only=True,
-        en="A check inside torch itself failed ({where}:{line})[[: {why}]] This line asks for something that torch "
-        "did not expect there: a bug of torch, or libraries that do not fit it. Look for the words in torch's issues.",
-        zh="torch 自身的内部检查失败（{where}:{line}）[[：{why}]]。该行触发了 torch 未预料到的情况：torch 的缺陷，"
-        "或库与其不匹配。"
-        "请用消息文字在 torch 的 issue 中搜索。",
-    ),
-    signature(
         "too-few-gpus",
         # torch 1.x to 2.13, torch/cuda/__init__.py: get_device_properties and its kin.
         r"\AAssertionError: Invalid device id\Z",
@@ -305,5 +293,17 @@ SIGNATURES: tuple[Signature, ...] = (
         "(low_cpu_mem_usage, device_map, init_empty_weights), or it was left out of the checkpoint.",
         zh="模型的一部分仍在 meta 设备上，没有实际数值：其权重没有被加载（low_cpu_mem_usage、device_map、"
         "init_empty_weights），或不在检查点中。",
+    ),
+    signature(
+        "torch-internal-error",
+        r"INTERNAL ASSERT FAILED at \"?(?P<where>[^\"\n]+?)\"?(?:, line |:)(?P<line>\d+), please report a bug to "
+        r"PyTorch"
+        r"(?:\. (?P<why>[^\n]+))?",
+        raised_only=True,
+        en="A check inside torch itself failed ({where}:{line})[[: {why}]] This line asks for something that torch "
+        "did not expect there: a bug of torch, or libraries that do not fit it. Look for the words in torch's issues.",
+        zh="torch 自身的内部检查失败（{where}:{line}）[[：{why}]]。该行触发了 torch 未预料到的情况：torch 的缺陷，"
+        "或库与其不匹配。"
+        "请用消息文字在 torch 的 issue 中搜索。",
     ),
 )
