@@ -135,3 +135,14 @@ def test_the_beginning_of_a_long_log_is_remembered() -> None:
         + _raised(1, _WAITED)
     )
     assert "differ in a count" in diagnose(log)[0].explanation.en
+
+
+def test_bad_data_is_shown_with_the_file_that_its_rank_had_named_last() -> None:
+    last = "zipfile.BadZipFile: File is not a zip file"
+    log = "[rank 0] reads part-00001.npz\n[rank 1] reads part-00002.npz\n" + _raised(
+        1, last, source="np.load(name)"
+    )
+    told = diagnose(log)[0].explanation.en
+    assert 'The last that rank 1 had printed was "[rank 1] reads part-00002.npz".' in told
+    other = "[rank 0] reads part-00001.npz\n" + _raised(1, last, source="np.load(name)")
+    assert "part-" not in diagnose(other)[0].explanation.en

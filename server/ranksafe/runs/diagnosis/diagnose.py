@@ -105,7 +105,7 @@ def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
 
 def _with_printed_elsewhere(failure: Failure, evidence: Evidence, said: SaidBy) -> Failure:
     failure = with_growing_memory(with_late_rank(failure, evidence, said), said)
-    return with_mentions(with_differing_counts(failure, said), said)
+    return with_mentions(with_differing_counts(failure, said), evidence, said)
 
 
 def evidence_of(said: SaidBy) -> Evidence:

@@ -11,7 +11,9 @@ from ranksafe.localization import Translated
 from ranksafe.runs.diagnosis.last_lines import OF_A_FAILURE
 from ranksafe.runs.diagnosis.marked_lines import raw_lines
 from ranksafe.runs.explain import words
+from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.traceback_text import locate_tracebacks
+from ranksafe.runs.explain.what_others_did import with_last_line
 from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.model import Failure
 
@@ -23,16 +25,30 @@ _KEY = re.compile(
 _QUOTED = re.compile(
     r"['\"](?P<name>[\w./:-]{2,60})['\"]|^\s*(?P<key>[A-Za-z_]\w{1,60}): |\b(?P<word>[A-Za-z_]\w*)="
 )
+_OF_DATA = frozenset(
+    {
+        *("exception", "damaged-data", "unreadable-file", "data-format", "index-out-of-range"),
+        *("shape-mismatch", "not-finite"),
+    }
+)
+"""Kinds of failure that may come of one file's content."""
+_FILE_NAME = re.compile(
+    r"[\w-]+\.(?:jsonl?|parquet|np[yz]|tar|csv|tsv|txt|png|jpe?g|tiff?|wav|flac|mp3|mp4|bin|pt|pkl|h5|hdf5|arrow|zst|gz"
+    r"|nii|dcm|lmdb|tfrecord)\b",
+    re.IGNORECASE,
+)
 _IN_TRACEBACK = re.compile(r'^\s*(?:File "|Traceback |[~^]+\s*$)|^\s{4,}\S')
 _LIKE = 0.75
 _LEAST_NAME = 4
 _LONGEST = 160
 
 
-def with_mentions(failure: Failure, said: SaidBy) -> Failure:
-    """A missing file with the line in which the run tells of it, a missing key with the one that has a similar name."""
+def with_mentions(failure: Failure, evidence: Evidence, said: SaidBy) -> Failure:
+    """A missing file with the line in which the run tells of it, a missing key with the one that has a similar name,
+    bad data with the file that its rank had named last."""
     if not failure.root_cause:
         return failure
+    failure = _with_last_file(failure, evidence)
     missing, key = _FILE.search(failure.message), _KEY.search(failure.message)
     if missing is not None:
         line = _telling_of(missing["path"], _printed(said))
@@ -45,6 +61,16 @@ def with_mentions(failure: Failure, said: SaidBy) -> Failure:
             told = _SIMILAR.filled(name=found[0], line=found[1][:_LONGEST])
             return replace(failure, explanation=words.both(failure.explanation, told))
     return failure
+
+
+def _with_last_file(failure: Failure, evidence: Evidence) -> Failure:
+    if failure.kind not in _OF_DATA or failure.rank is None or _FILE_NAME.search(failure.message):
+        return failure
+    line = evidence.last_lines.get(failure.rank)
+    if line is None or not _FILE_NAME.search(line):
+        return failure
+    told = with_last_line(failure.explanation, failure.rank, evidence)
+    return replace(failure, explanation=told)
 
 
 def _printed(said: SaidBy) -> list[str]:
