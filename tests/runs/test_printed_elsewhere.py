@@ -110,7 +110,7 @@ _OUT_OF_MEMORY = (
 @pytest.mark.parametrize(
     ("inner", "said"),
     [
-        ("torch/nn/modules/module.py|to", "no batch is on the GPU yet"),
+        ("torch/nn/modules/module.py|to", "is placed here, not a batch"),
         ("torch/serialization.py|load", "map_location='cpu'"),
         ("torch/optim/adamw.py|_init_group", "its states are as large"),
         ("transformers/trainer_pt_utils.py|nested_concat", "eval_accumulation_steps"),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ranksafe.runs.explain.evidence import Raised
+from ranksafe.runs.explain.message_end import ends_message, is_one_line, says_again
 from ranksafe.runs.log_text.progress import is_progress
 from ranksafe.runs.model import Frame
 
@@ -26,13 +27,6 @@ _CONNECTORS = {
 }
 _MEMBER = re.compile(r"^\s*(?:\+-)?\+?-+ \d+ -+\s*$")
 _MARGIN = re.compile(r"^(?:\s{2})*[|+]\s?(?=[^-]|$)")
-_NOT_A_MESSAGE = re.compile(
-    r"^(?:[WEIF]\d{4} \d\d:|\d{1,2}-[A-Z][a-z]{2}-\d{4} |\[[WEIF]\d* |\[?\d{4}-\d\d-\d\d[ T]|\d\d:\d\d:\d\d[.,]\d+ +\|"
-    r"|\[\d\d:\d\d:\d\d|\S+\.py:\d+: \w*Warning: |Time to load \w+ op: |\[rank: \d+\] Child process"
-    r"|(?:ERROR|WARNING|INFO)[: ]|=+$|-{10,}$|\[rank ?\d+\]|Exception in thread |Exception ignored in"
-    r"|terminate called|\[W\d* |wandb: |\(raylet|slurmstepd|srun: |sbatch: |Process \w+-\d+:$|Killed$|Terminated$"
-    r"|\"{3}$)"
-)
 _LONGEST_MESSAGE = 60
 _LONGEST_QUOTE = 500
 _FOREIGN_LINES = 2
@@ -230,15 +224,15 @@ class _Parser:
         lines = [first]
         own = self.lines[self.position - 1].strip()
         quotes = self._quotes(first)
-        if (name in _ONE_LINE or _OF_ONE_LINE.match(first)) and not quotes:
+        if is_one_line(name, first) and not quotes:
             return first.strip()
         limit = _LONGEST_QUOTE if quotes else _LONGEST_MESSAGE
         quoted = False
         while self.position < len(self.lines) and len(lines) < limit:
             line = self.lines[self.position]
-            if _NOT_A_MESSAGE.match(line) or _MEMBER.match(line):
+            if ends_message(line) or _MEMBER.match(line):
                 break
-            if (is_progress(line) or _says_again(line, name)) and not quotes:
+            if (is_progress(line) or says_again(line, name)) and not quotes:
                 break
             if line.strip() in _CONNECTORS:
                 if not (quotes and quoted):
@@ -261,11 +255,6 @@ class _Parser:
     def _quotes(self, first: str) -> bool:
         following = (line for line in self.lines[self.position : self.position + 3] if line.strip())
         return "Caught " in first or next(following, "").startswith("-- Process ")
-
-
-def _says_again(line: str, name: str) -> bool:
-    """Whether another process's exception of the same type begins here."""
-    return re.match(rf"(?:\w+\.)+{name}: ", line) is not None
 
 
 def _append(found: list[Located], each: Located, relation: str | None, member: bool) -> None:
@@ -296,25 +285,6 @@ def _without_echoes(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str
 
 
 _IN_THREAD = re.compile(r"^(?:Exception in thread |(?=Process \S+-\d+:$))(?P<name>.+?):?$")
-_ONE_LINE = frozenset(
-    {
-        *(
-            "KeyError",
-            "IndexError",
-            "NameError",
-            "UnboundLocalError",
-            "ZeroDivisionError",
-            "RecursionError",
-        ),
-        *("JSONDecodeError", "UnicodeDecodeError", "ModuleNotFoundError", "FileNotFoundError"),
-        *("SyntaxError", "IndentationError", "TabError"),
-        *("OutOfMemoryError", "DistNetworkError"),
-        *("PermissionError", "IsADirectoryError", "NotADirectoryError", "FileExistsError"),
-    }
-)
-_OF_ONE_LINE = re.compile(
-    r"attempted relative import |'[\w.]+' object (?:is not|has no attribute '\w+'$)"
-)
 _RECORD = re.compile(r"(?:^|[\s\[|])(?:ERROR|WARNING|CRITICAL)\b[\]:|\s-]")
 _IGNORED = (
     "Error in atexit._run_exitfuncs",

@@ -147,11 +147,12 @@ SIGNATURES: tuple[Signature, ...] = (
     ordinary(
         "index-out-of-range",
         r"IndexError: index out of range in self",
-        en="An embedding got an index beyond its table: usually a token id beyond the vocabulary (after tokens were "
-        "added: model.resize_token_embeddings(len(tokenizer))), or a position beyond the longest sequence that the "
-        "model knows.",
-        zh="embedding 收到的索引超出其表：通常是 token id 超出词表（添加 token 之后需调用 "
-        "model.resize_token_embeddings(len(tokenizer))），或位置超出模型所支持的最大长度。",
+        en="An embedding got an index that is not below its number of rows: an id in the data (of an item, a category, "
+        "a token; after tokens were added: model.resize_token_embeddings(len(tokenizer))), or a position beyond the "
+        "longest sequence that the model knows. Compare the largest index with num_embeddings.",
+        zh="embedding 收到的索引不小于其行数：数据中的 id（物品、类别、token；添加 token 之后需调用 "
+        "model.resize_token_embeddings(len(tokenizer))），或位置超出模型所支持的最大长度。请把最大索引与 "
+        "num_embeddings 比较。",
     ),
     ordinary(
         "index-out-of-range",
