@@ -365,6 +365,18 @@ _KINDS = [
         "RuntimeError: Model replicas must have an equal number of parameters.",
         "models-differ-between-ranks",
     ),
+    (
+        "ConnectionError: HTTPConnectionPool(host='localhost', port=25077): Max retries exceeded with url: /api/log (Caused by NewConnectionError(\"Failed to establish a new connection: [Errno 111] Connection refused\"))",
+        "server-unreachable",
+    ),
+    ("ValueError: API key must be 40 characters long, yours was 13", "missing-credentials"),
+    ("RuntimeError: Tensors must have same number of dimensions: got 2 and 3", "shape-mismatch"),
+    ("AttributeError: 'Params4bit' object has no attribute 'absmax'", "fsdp-quantized"),
+    (
+        "bin/python3: symbol lookup error: /x/lib/libcudnn_cnn_infer.so.8: undefined symbol: _ZN15Trace, version libcudnn_ops_infer.so.8",
+        "binary-mismatch",
+    ),
+    ("numba.cuda.cudadrv.error.NvvmError: Failed to compile", "binary-mismatch"),
     ("SyntaxError: invalid syntax", "user-error"),
     ("ModuleNotFoundError: No module named 'wandb'", "missing-module"),
     ("FileNotFoundError: [Errno 2] No such file or directory: 'data.json'", "user-error"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ranksafe.runs.explain.alike import gist
 from ranksafe.runs.explain.deaths import CRASHES
 from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
-from ranksafe.runs.explain.extent import gist
 from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.signatures import match

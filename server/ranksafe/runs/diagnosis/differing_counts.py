@@ -32,8 +32,12 @@ _COUNT = re.compile(
     rf"(?P<before>\b\d[\d,_]*) (?:\w+ )?(?:{_THINGS})\b|\b(?:{_THINGS})\b(?: of| is|:| =|=|)\W?(?P<after>\d[\d,_]*)\b",
     re.IGNORECASE,
 )
-_TOTAL = re.compile(r"\b(?:steps|batches|iterations)\b\W{0,3}\d", re.IGNORECASE)
+_TOTAL = re.compile(
+    r"\b(?:steps|batches|iterations)\b\W{0,3}\d|(?<!of )\b\d+ (?:steps|batches|iterations)\b",
+    re.IGNORECASE,
+)
 """How many there are, and not at which one the rank is."""
+_EPOCH = re.compile(r"\bepoch\W{0,3}\d+", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _FRACTION = re.compile(r"\d\.\d")
 _LONGEST = 120
@@ -56,12 +60,9 @@ def with_differing_counts(failure: Failure, said: SaidBy) -> Failure:
 
 def differing_counts(said: SaidBy) -> dict[int, str] | None:
     """The last line of one form that every rank that the log names printed, where a count in it is not the same."""
-    lines = [
-        text.strip()
-        for _, text in raw_lines(said)
-        if not OF_A_FAILURE.search(text) and (_TOTAL.search(text) or not is_progress(text))
-    ]
-    read = rank_reader(lines)
+    printed_by = [text.strip() for _, text in raw_lines(said) if not OF_A_FAILURE.search(text)]
+    read = rank_reader(printed_by)
+    lines = [text for text in printed_by if _TOTAL.search(text) or not is_progress(text)]
     forms: dict[str, dict[int, str]] = {}
     ranks: set[int] = set()
     for line in lines:
@@ -72,7 +73,9 @@ def differing_counts(said: SaidBy) -> dict[int, str] | None:
         ranks.add(rank)
         text = _TIME.sub("", text).strip(" \t-|,:[]")
         if _COUNT.search(text) and not _FRACTION.search(text):
-            forms.setdefault(_NUMBER.sub("#", text), {})[rank] = text
+            epoch = _EPOCH.search(text)
+            form = f"{_NUMBER.sub('#', text)} {epoch[0] if epoch else ''}"
+            forms.setdefault(form, {})[rank] = text
     for printed in reversed(forms.values()):
         if (
             len(ranks) > 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ranksafe.runs.explain.alike import gist
 from ranksafe.runs.explain.evidence import Raised, RankEvidence
-from ranksafe.runs.explain.extent import gist
 from ranksafe.runs.explain.failures import is_starved
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.log_text.reader import SaidBy

@@ -37,7 +37,7 @@ _FILE_NAME = re.compile(
     r"|nii|dcm|lmdb|tfrecord)\b",
     re.IGNORECASE,
 )
-_IN_TRACEBACK = re.compile(r'^\s*(?:File "|Traceback |[~^]+\s*$)|^\s{4,}\S')
+_IN_TRACEBACK = re.compile(r'^\s*(?:File "|Traceback |[~^]+\s*$)|^\s{4,}\S|.*[│└┤╭╰]')
 _LIKE = 0.75
 _LEAST_NAME = 4
 _LONGEST = 160

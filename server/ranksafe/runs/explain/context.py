@@ -50,6 +50,11 @@ _NCCL_FOLLOWS = re.compile(
 )
 """What NCCL warns of once something else has failed."""
 _LONGEST_WARNING = 240
+_COMMUNICATOR = re.compile(
+    r"ncclCommInitRank\w* comm \S+ rank (?P<rank>\d+) nranks \d+ [^\n]*commId (?P<id>0x\w+) - Init START"
+)
+"""NCCL 2.17 to 2.27, src/init.cc, with NCCL_DEBUG=INFO."""
+_TWO = 2
 _NO_OTHERS = "<NO_OTHER_FAILURES>"
 """torch 2.13.0, torch/distributed/elastic/multiprocessing/errors/__init__.py."""
 _WORKER_SAYS = re.compile(r"Unexpected bus error encountered in worker[^\n]*")
@@ -75,10 +80,14 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
         return with_places(failure, evidence)
     if failure.kind == "cuda-assert":
         return _with_kernel_check(failure, evidence)
+    if failure.kind == "nccl-connection-refused":
+        return _with_communicators(failure, evidence)
     if failure.kind in ("nccl-system-error", "nccl-invalid-usage"):
         return _with_warning_of_nccl(failure, evidence)
     if failure.kind == "peer-lost" and _NO_OTHERS in evidence.launcher:
         return replace(failure, explanation=both(failure.explanation, _NO_OTHER_FAILED))
+    if failure.kind == "peer-lost" and set(report.exits) <= {failure.rank}:
+        return replace(failure, explanation=both(failure.explanation, _NONE_TOLD))
     if failure.kind == "port-in-use" and (failure.rank is None or failure.rank < 0):
         return replace(failure, rank=_listener(failure.frames))
     if failure.kind == "too-few-gpus":
@@ -98,6 +107,17 @@ def _with_local_rank(failure: Failure, report: LauncherReport) -> Failure:
         return failure
     said = _LOCAL_RANK.filled(rank=failure.rank, local=local)
     return replace(failure, explanation=both(failure.explanation, said))
+
+
+def _with_communicators(failure: Failure, evidence: Evidence) -> Failure:
+    """A refused connection with the communicators that the ranks last began, where these are not the same."""
+    begun: dict[int, str] = {}
+    for found in _COMMUNICATOR.finditer(everything(evidence)):
+        begun[int(found["rank"])] = found["id"]
+    if len(set(begun.values())) < _TWO or failure.rank not in begun:
+        return failure
+    listed = ", ".join(f"rank {rank}: {begun[rank]}" for rank in sorted(begun)[:_TWO])
+    return replace(failure, explanation=_DIFFERENT_COMMUNICATORS.filled(ids=listed))
 
 
 def _with_warning_of_nccl(failure: Failure, evidence: Evidence) -> Failure:
@@ -217,6 +237,21 @@ _NO_OTHER_FAILED = Translated(
     "fewer batches, returned or called sys.exit(0) early), or it is on another machine, whose log tells more.",
     zh_cn="启动器没有看到本机其他 rank 失败，因此离开的 rank 没有报错就结束了（批次更少、提前返回或调用 sys.exit(0)），"
     "或位于另一台机器，见其日志。",
+)
+_DIFFERENT_COMMUNICATORS = Translated(
+    en="The ranks set up different NCCL communicators ({ids}), so one of them called where nobody listened: it read "
+    "what an earlier group had left in the store. Make the process group once, or give each a store (or a prefix) of "
+    "its own, and let no rank go on before all have left the earlier one.",
+    zh_cn="各 rank 建立的是不同的 NCCL 通信器（{ids}），因此其中一个连接的地址没有人监听：它读到了之前的进程组留在"
+    " store 中的内容。请只创建一次进程组，或为每个进程组使用各自的 store（或前缀），并在所有 rank 离开前一个之后"
+    "再继续。",
+)
+_NONE_TOLD = Translated(
+    en="No other rank says that it failed. A rank that comes to the end of its program closes its connections as well: "
+    "see whether only some ranks make this call (if rank == 0), or have fewer batches; a barrier before the end "
+    "shows it.",
+    zh_cn="没有其他 rank 表示自己失败。运行到程序末尾的 rank 也会关闭连接：请查看是否只有部分 rank 执行此调用"
+    "（if rank == 0），或批次更少；在末尾加上 barrier 可以验证。",
 )
 _LOCAL_RANK = Translated(
     en="Rank {rank} is local rank {local} on its machine, and its GPU is the one with that number.",

@@ -13,10 +13,11 @@ from dataclasses import replace
 
 from ranksafe.localization import Language
 from ranksafe.runs.explain import words
+from ranksafe.runs.explain.alike import said_alike
 from ranksafe.runs.explain.context import OF_TWO_RANKS, in_context
 from ranksafe.runs.explain.deaths import Death, Ending, deaths_of, is_crash
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
-from ranksafe.runs.explain.extent import said_alike, with_extent
+from ranksafe.runs.explain.extent import with_extent
 from ranksafe.runs.explain.failures import failure_of, launcher_failure, marked_evidence
 from ranksafe.runs.explain.going_on import is_certain
 from ranksafe.runs.explain.hangs import hang_failures

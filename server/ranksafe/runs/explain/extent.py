@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from ranksafe.localization import Translated
 from ranksafe.runs.explain import words
+from ranksafe.runs.explain.alike import said_alike
 from ranksafe.runs.explain.deaths import Death, Ending
 from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
 from ranksafe.runs.explain.failures import blamed
@@ -17,25 +17,8 @@ from ranksafe.runs.explain.locate import innermost_user_frame
 from ranksafe.runs.explain.ordinary import has_empty_size, is_ordinary, may_be_about_ranks
 from ranksafe.runs.model import Failure
 
-_NUMBERS = re.compile(r"\d+")
-_SET = re.compile(r"\{([^{}:]*)\}")
-_ALIKE = 90
 _QUOTED = 200
 _NO_FILE = "FileNotFoundError"
-
-
-def said_alike(one: Raised, other: Raised) -> bool:
-    """Whether two exceptions say the same, but for numbers."""
-    return gist(one) == gist(other)
-
-
-def gist(raised: Raised) -> str:
-    """The beginning of what an exception says, without its numbers; sets are printed in an order of their own."""
-    lines = raised.text.strip().splitlines()
-    said = (
-        _SET.sub(lambda found: ", ".join(sorted(found[1].split(", "))), lines[0]) if lines else ""
-    )
-    return _NUMBERS.sub("#", said)[:_ALIKE]
 
 
 def known_ranks(evidence: Evidence, report: LauncherReport) -> int:
@@ -96,7 +79,7 @@ def with_extent(
             return _said_also(failure, words.SOME_RANKS.filled(ranks=listed))
     alone = ranks > 1 and met == 1 and root.rank.raised_at != LOOSE
     # While the run goes on, the others may meet it yet.
-    alone = alone and not evidence.going_on
+    alone = alone and not evidence.going_on and bool(failure.frames)
     if not plain:
         return _said_also(failure, words.ONLY_ONE_RANK) if alone and not root.known else failure
     if ranks == 1:

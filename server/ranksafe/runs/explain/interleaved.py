@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from ranksafe.runs.explain.alike import with_sorted_sets
 from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.model import Frame
 
@@ -39,7 +40,7 @@ def interleaved_traceback(lines: Sequence[tuple[int, str]]) -> tuple[Raised, int
         if found := _FRAME.search(text):
             frames[Frame(found["file"], int(found["line"]), found["function"])] += 1
         elif (last := _LAST.match(text)) and last["type"] not in _OF_A_LAUNCHER and frames:
-            raised[(last["type"], (last["message"] or "").strip())] += 1
+            raised[(last["type"], with_sorted_sets((last["message"] or "").strip()))] += 1
             at = number
     chain = tuple(frame for frame, times in frames.items() if times > 1)
     if len(raised) != 1 or not chain:

@@ -18,6 +18,7 @@ _INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<name>[A-Za-z_][\w-]*)")
 _STANDARD = re.compile(r"/[Ll]ib/(?:python3[\d.]*/)?(?P<name>[A-Za-z_]\w*)")
 _COMPILED = ("pandas", "numpy", "scipy", "sklearn", "pyarrow", "h5py")
 """Packages whose Cython sources are named from the package's own folder on."""
+_QUOTED_PROCESSES = ("DataLoader worker", "process ")
 _SHORT = 160
 _PYTHONS_OWN = frozenset(
     {
@@ -66,17 +67,32 @@ def _meaning(origin: Raised) -> Translated | None:
     package = _package(origin.frames[-1].filename) if origin.frames else None
     if origin.type == "KeyError" and package in _TABLES and " " not in origin.message:
         return _NO_COLUMN.filled(key=origin.message)
-    if origin.type == "KeyError" and origin.frames and " " not in origin.message:
-        tables = set(_LOOKED_UP.findall(origin.frames[-1].source))
-        if len(tables) == 1:
+    if origin.type == "KeyError" and origin.frames and _is_name(origin.message):
+        source = origin.frames[-1].source
+        # row["category"] as an index of something else was found: its own key is another.
+        tables = {
+            found["table"]
+            for found in _LOOKED_UP.finditer(source)
+            if found["key"] in (None, origin.message.strip("'\""))
+        }
+        if len(tables) == 1 and not source.startswith("raise"):
             return _NO_KEY.filled(key=origin.message, table=tables.pop())
     return meaning_of(origin.text)
 
 
+def _is_workers(raised: Raised) -> bool:
+    return (raised.where or "").startswith(_QUOTED_PROCESSES[0])
+
+
+def _is_name(message: str) -> bool:
+    """Whether a KeyError has the key itself, as a look-up gives it."""
+    return " " not in message or (message[:1] in "'\"" and message[:1] == message[-1:])
+
+
 def quoted_from_worker(raised: Raised) -> Raised | None:
-    """What a DataLoader worker raised, where ``raised`` only quotes it."""
+    """What a DataLoader worker or a spawned process raised, where ``raised`` only quotes it."""
     cause = raised.cause
-    return cause if cause and (cause.where or "").startswith("DataLoader worker") else None
+    return cause if cause and (cause.where or "").startswith(_QUOTED_PROCESSES) else None
 
 
 def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
@@ -116,15 +132,16 @@ def _became(raised: Raised, origin: Raised) -> Translated | None:
     if raised.group:
         return _OF_A_GROUP.filled(count=len(raised.group), type=origin.type)
     if origin is raised:
-        return _IN_WORKER if quoted_from_worker(raised) else None
-    if (origin.where or "").startswith("DataLoader worker"):
+        quoted = quoted_from_worker(raised)
+        return _IN_WORKER if quoted and _is_workers(quoted) else None
+    if _is_workers(origin):
         return _IN_WORKER
     if origin.where or not raised.type or raised.type == origin.type:
         return None
     return _TURNED_INTO.filled(inner=origin.type, outer=raised.type)
 
 
-_LOOKED_UP = re.compile(r"([A-Za-z_][\w.]*)\[")
+_LOOKED_UP = re.compile(r"(?P<table>[A-Za-z_][\w.]*)\[(?:[\"'](?P<key>[^\"']+)[\"']\])?")
 _NO_KEY = Translated(
     en="There is no key {key} in {table}.",
     zh_cn="{table} 中没有键 {key}。",

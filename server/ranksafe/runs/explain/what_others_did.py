@@ -28,7 +28,9 @@ def compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> Fa
     if named:
         return replace(failure, rank=named[0] if len(named) == 1 else None)
     said, ranks = everything(evidence), _ranks(evidence)
-    aborted = {rank for rank, status in report.exits.items() if status == -signal.SIGABRT}
+    aborted = {
+        rank for rank, status in report.exits.items() if status == -signal.SIGABRT and rank >= 0
+    }
     together = compare_timeouts(said, ranks, aborted)
     if together is None and (places := _places(failure, evidence)):
         return _at_different_lines(failure, places)

@@ -87,6 +87,12 @@ MEANINGS: tuple[Meaning, ...] = (
         "调用 {name} 时在 {given} 之前使用了 {stars}；{stars} 需要的是 {needs}。",
     ),
     means(
+        r"TypeError: Value after \* must be an iterable, not (?P<given>[\w.]+)",
+        "A value of type {given} is unpacked with *, which needs a tuple or a list: args=(x) is x itself, args=(x,) "
+        "is a tuple with x.",
+        "用 * 解包了 {given}，而它需要元组或列表：args=(x) 就是 x 本身，args=(x,) 才是含 x 的元组。",
+    ),
+    means(
         r"TypeError: '(?P<type>[\w.]+)' object is not (?P<what>callable|subscriptable|iterable|an iterator"
         r"|a mapping|reversible)",
         "A {type} is used where Python needs something that is {what}: it is not what this line takes it for.",

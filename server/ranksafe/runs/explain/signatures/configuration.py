@@ -220,6 +220,18 @@ SIGNATURES: tuple[Signature, ...] = (
         "与模型其余部分的类型相同。",
     ),
     signature(
+        "fsdp-quantized",
+        # bitsandbytes 0.41 to 0.48 with torch's FSDP: the state dict splits the weight and drops what belongs to it.
+        r"'(?P<type>Params4bit|Int8Params)' object has no attribute '(?P<name>\w+)'",
+        raised_only=True,
+        en="A quantised weight ({type}) was taken apart as if it were an ordinary one, and its {name} is gone: FSDP's "
+        "state dict does not know weights of bitsandbytes. Save only the adapter (PEFT's save_pretrained on the "
+        "unwrapped model), or use versions of torch, bitsandbytes and peft that support QLoRA with FSDP.",
+        zh="量化权重（{type}）被当作普通权重拆分，其 {name} 丢失：FSDP 的 state dict 不支持 bitsandbytes 的权重。"
+        "请只保存适配器（对解包后的模型使用 PEFT 的 save_pretrained），或使用支持 FSDP 与 QLoRA 的 torch、"
+        "bitsandbytes 和 peft 版本。",
+    ),
+    signature(
         "batch-size-zero",
         r"batch_size should be a positive integer value, but got batch_size=(?P<size>-?\d+)",
         en="The DataLoader gets batch_size={size}: often a total batch size that was divided by more processes or "

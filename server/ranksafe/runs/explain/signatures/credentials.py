@@ -97,6 +97,17 @@ SIGNATURES: tuple[Signature, ...] = (
         "可离线训练。",
     ),
     signature(
+        "missing-credentials",
+        # wandb 0.10 to 0.22, sdk/wandb_login.py and apikey.py.
+        r"API key must be (?:at least )?(?P<needs>\d+)\+? characters(?: long)?, yours was (?P<given>\d+)",
+        raised_only=True,
+        plain=True,
+        en="What is given to Weights & Biases as its API key has {given} characters where {needs} are needed: a "
+        "placeholder that was not filled in, or a cut-off copy. WANDB_MODE=offline trains without it.",
+        zh="提供给 Weights & Biases 的 API key 有 {given} 个字符，而需要 {needs} 个：占位符没有被替换，或复制不完整。"
+        "WANDB_MODE=offline 可离线训练。",
+    ),
+    signature(
         "tracker-lost",
         # wandb 0.13 to 0.22, wandb_init.py and mailbox.
         r"CommError: (?:Run initialization has timed out after (?P<seconds>[\d.]+) sec|Error communicating with wandb"
@@ -109,6 +120,19 @@ SIGNATURES: tuple[Signature, ...] = (
         "wandb.Settings(init_timeout=…) waits longer.",
         zh="[[在 {seconds} 秒内]]无法连接 Weights & Biases：本机没有网络、代理问题或响应过慢。WANDB_MODE=offline "
         "可离线训练（之后用 wandb sync 上传）；wandb.Settings(init_timeout=…) 可延长等待。",
+    ),
+    signature(
+        "server-unreachable",
+        # requests and urllib3, as raised: a server of the program's own, which nothing says was asked for a download.
+        r"\A\w*(?:ConnectionError|MaxRetryError): HTTPS?ConnectionPool\(host='(?P<host>[^']+)', port=(?P<port>\d+)\): "
+        r"Max retries exceeded with url: (?P<path>\S+) \(Caused by [^\n]*?(?P<why>Connection refused|timed out"
+        r"|Name or service not known|No route to host|Network is unreachable)",
+        plain=True,
+        en="The server at {host}:{port} did not answer ({path}: {why}): it does not run, has another address, or "
+        "cannot be reached from this machine. What the run does not need (metrics, say) should be tried and given "
+        "up, so that the training goes on.",
+        zh="{host}:{port} 处的服务器没有应答（{path}：{why}）：它没有运行、地址不同，或从本机无法到达。"
+        "运行并非必需的内容（例如指标）应在失败后放弃，使训练继续。",
     ),
     signature(
         "no-network",

@@ -95,6 +95,26 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "binary-mismatch",
+        # glibc's dynamic linker.
+        r"symbol lookup error: (?:\S*/)?(?P<library>[^/\s:]+\.so[.\d]*): undefined symbol: (?P<symbol>[^,\s]+)"
+        r"(?:, version (?P<other>\S+))?",
+        en="{library} needs {symbol}[[ of {other}]], which the library that was loaded does not have: two "
+        "installations of different versions are mixed. See LD_LIBRARY_PATH and loaded modules; torch brings its own "
+        "CUDA libraries." + _EN,
+        zh="{library} 需要 [[{other} 的 ]]{symbol}，而所加载的库中没有：混用了不同版本的两套安装。请检查 "
+        "LD_LIBRARY_PATH 和已加载的 module；torch 自带其 CUDA 库。" + _ZH,
+    ),
+    ordinary(
+        "binary-mismatch",
+        # numba 0.50 to 0.61, cuda/cudadrv/nvvm.py.
+        r"\A(?:\w+\.)*NvvmError: Failed to compile",
+        en="numba could not compile a CUDA kernel: it does not fit the installed CUDA toolkit (libNVVM). Install a "
+        "numba for that toolkit, or a toolkit that this numba supports (numba -s tells both).",
+        zh="numba 无法编译 CUDA kernel：它与已安装的 CUDA 工具包（libNVVM）不匹配。请安装适用于该工具包的 numba，"
+        "或此 numba 支持的工具包（numba -s 会显示两者）。",
+    ),
+    signature(
+        "binary-mismatch",
         r"ImportError: (?:\S*/)?(?P<library>[^/\s:]+\.so[.\d]*): undefined symbol: ",
         en="{library} was built for another version of torch than the one installed here. Reinstall that package for "
         "this torch, or take the build that its releases offer for it." + _EN,

@@ -34,8 +34,8 @@ _LESS_TO_PLACE = Translated(
     en="a model (or its optimizer) is placed here, not a batch, so a smaller batch does not help: it needs less room "
     "in bfloat16, quantised or with LoRA, when sharded or offloaded (FSDP, ZeRO-3), or a larger GPU; see that nothing "
     "else is on this one",
-    zh_cn="此处放置的是模型（或其优化器）而不是批次，减小批大小没有用：请使用 bfloat16、量化或 LoRA，或分片、卸载（FSDP、ZeRO-3）以减小"
-    "模型和优化器的占用，或换用更大的 GPU；并确认该 GPU 上没有其他占用",
+    zh_cn="此处放置的是模型（或其优化器）而不是批次，减小批大小没有用：请使用 bfloat16、量化或 LoRA，或分片、卸载"
+    "（FSDP、ZeRO-3）以减小模型和优化器的占用，或换用更大的 GPU；并确认该 GPU 上没有其他占用",
 )
 _LESS_FOR_STATES = Translated(
     en="the optimizer steps here, and its states are as large as one or two copies of what is trained: shard them "

@@ -71,8 +71,21 @@ SIGNATURES: tuple[Signature, ...] = (
     ordinary(
         _SHAPE,
         r"Expected input batch_size \((?P<one>\d+)\) to match target batch_size \((?P<two>\d+)\)",
-        en="The loss gets predictions for {one} samples and targets for {two}.",
-        zh="损失函数得到 {one} 个样本的预测和 {two} 个目标。",
+        en="The loss gets predictions for {one} samples and targets for {two}: an incomplete last batch against "
+        "targets of a fixed size (make them from the batch, or drop_last=True), a reshape that mixes samples with "
+        "another dimension, or predictions and targets of different batches.",
+        zh="损失函数得到 {one} 个样本的预测和 {two} 个目标："
+        "不完整的最后一个批次对上了固定大小的目标（请由批次生成目标，或设置 drop_last=True）、reshape "
+        "混淆了样本与其他维度，或预测与目标来自不同的批次。",
+    ),
+    ordinary(
+        _SHAPE,
+        # torch 1.x and 2.x, torch.cat.
+        r"Tensors must have same number of dimensions: got (?P<one>\d+) and (?P<two>\d+)",
+        en="torch.cat gets tensors of {one} and of {two} dimensions: flatten the one or add a dimension to the other "
+        "(unsqueeze); often one of them lost or kept a dimension for the batch, the time or the samples.",
+        zh="torch.cat 得到的张量分别为 {one} 维和 {two} 维：请展平其中一个，或为另一个增加一维（unsqueeze）；"
+        "常见原因是其中一个丢失或多出了批次、时间或样本的维度。",
     ),
     ordinary(
         _SHAPE,
@@ -85,8 +98,11 @@ SIGNATURES: tuple[Signature, ...] = (
         _SHAPE,
         r"Given groups=\d+, weight of size (?P<weight>\[[\d, ]+\]), expected input(?P<input>\[[\d, ]+\]) to have "
         r"(?P<needs>\d+) channels, but got (?P<got>\d+)",
-        en="The convolution takes {needs} channels and gets {got} (input {input}, weight {weight}).",
-        zh="卷积需要 {needs} 个通道，而得到 {got} 个（输入 {input}，权重 {weight}）。",
+        en="The convolution takes {needs} channels and gets {got} (input {input}, weight {weight}). Channels are the "
+        "dimension after that of the batch: other data than the layer was made for, channels in another place, or a "
+        "batch dimension that is missing (squeeze() of a batch of one sample drops it).",
+        zh="卷积需要 {needs} 个通道，而得到 {got} 个（输入 {input}，权重 {weight}）。通道是批次之后的那一维：数据与该层"
+        "不匹配、通道在其他位置，或缺少批次维（对只有一个样本的批次 squeeze() 会去掉它）。",
     ),
     ordinary(
         _SHAPE,
@@ -157,9 +173,11 @@ SIGNATURES: tuple[Signature, ...] = (
     ordinary(
         "index-out-of-range",
         r"IndexError: Target (?P<target>-?\d+) is out of bounds",
-        en="A label ({target}) is not among the classes that the loss gets scores for: count the classes from 0, and "
-        "make the model's output as wide.",
-        zh="标签（{target}）不在损失函数所得到的类别之中：类别应从 0 开始，且模型输出的宽度应与类别数一致。",
+        en="A label ({target}) is not among the classes that the loss gets scores for. Either the classes are not "
+        "counted from 0, or the model's output is narrower than their number; or {target} marks what has no label "
+        "(255 and -1 often do): give it to the loss as ignore_index.",
+        zh="标签（{target}）不在损失函数所得到的类别之中。类别没有从 0 开始编号，或模型输出的宽度小于类别数；或者 "
+        "{target} 表示没有标签（常用 255 和 -1）：请作为 ignore_index 传给损失函数。",
     ),
     ordinary(
         _GRADIENT,
