@@ -31,8 +31,10 @@ SIGNATURES: tuple[Signature, ...] = (
         _SHAPE,
         r"Expected size for first two dimensions of batch2 tensor to be: (?P<needs>\[[\d, ]+\]) but got: "
         r"(?P<got>\[[\d, ]+\])|batch1 and batch2 must have same (?P<what>[\w ]+)",
-        en="The two sides of a batched matrix product do not fit[[: {needs} is needed and {got} given]].",
-        zh="批量矩阵乘法的两侧不匹配[[：需要 {needs}，而得到 {got}]]。",
+        en="The two sides of a batched matrix product do not fit[[: {needs} is needed and {got} given]]: both need the "
+        "same number of batches, and the last size of the first is the middle one of the second (transpose(1, 2)).",
+        zh="批量矩阵乘法的两侧不匹配[[：需要 {needs}，而得到 {got}]]：二者的批次数要相同，"
+        "且前者的最后一维等于后者的中间一维（transpose(1, 2)）。",
     ),
     ordinary(
         _SHAPE,
@@ -54,8 +56,10 @@ SIGNATURES: tuple[Signature, ...] = (
         _SHAPE,
         r"Using a target size \((?P<one>torch\.Size\([^)]*\))\) that is different to the input size "
         r"\((?P<two>torch\.Size\([^)]*\))\)",
-        en="The loss needs target and input of one shape, and gets {one} and {two}.",
-        zh="损失函数要求目标与输入形状相同，而得到 {one} 与 {two}。",
+        en="The loss needs target and input of one shape, and gets {one} and {two}: add or take away a dimension "
+        "(unsqueeze(1), squeeze(-1)), or give the model as many outputs as the target has.",
+        zh="损失函数要求目标与输入形状相同，而得到 {one} 与 {two}：请增加或去掉一维（unsqueeze(1)、squeeze(-1)），"
+        "或让模型的输出数与目标一致。",
     ),
     ordinary(
         "tensor-misused",

@@ -45,8 +45,11 @@ SIGNATURES: tuple[Signature, ...] = (
         r"The size of tensor a \((?P<one>\d+)\) must match the size of tensor b \((?P<two>\d+)\) at non-singleton "
         r"dimension (?P<dimension>\d+)",
         en="Two tensors are combined element by element, and their sizes differ in dimension {dimension}: {one} and "
-        "{two}.",
-        zh="两个张量逐元素运算，而它们在第 {dimension} 维的大小不同：{one} 与 {two}。",
+        "{two}. Look for what made one of them: a length that was not padded or cut like the other's, a table or "
+        "mask of a fixed size, a last batch with fewer samples, or a dimension that squeeze() or a mean took away.",
+        zh="两个张量逐元素运算，而它们在第 {dimension} 维的大小不同：{one} 与 {two}。请查看其来源："
+        "没有像另一个那样填充或截断的长度、固定大小的表或掩码、样本较少的最后一个批次，或被 squeeze()、"
+        "求均值去掉的维度。",
     ),
     ordinary(
         _SHAPE,
@@ -91,8 +94,10 @@ SIGNATURES: tuple[Signature, ...] = (
         _SHAPE,
         r"Target size \((?P<one>torch\.Size\([^)]*\))\) must be the same as input size "
         r"\((?P<two>torch\.Size\([^)]*\))\)",
-        en="The loss needs target and input of one shape, and gets {one} and {two}.",
-        zh="损失函数要求目标与输入形状相同，而得到 {one} 与 {two}。",
+        en="The loss needs target and input of one shape, and gets {one} and {two}: add or take away a dimension "
+        "(unsqueeze(1), squeeze(-1)), or give the model as many outputs as the target has.",
+        zh="损失函数要求目标与输入形状相同，而得到 {one} 与 {two}：请增加或去掉一维（unsqueeze(1)、squeeze(-1)），"
+        "或让模型的输出数与目标一致。",
     ),
     ordinary(
         _SHAPE,
@@ -110,9 +115,11 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|cannot reshape array of size (?P<elements>\d+) into shape (?P<into>\([\d, -]+\))"
         r"|view size is not compatible with input tensor's size and stride",
         en="A tensor cannot be given this shape[[: {size} elements do not make {shape}]][[: {elements} elements do "
-        "not "
-        "make {into}]].",
-        zh="张量无法变为该形状[[：{size} 个元素不能组成 {shape}]][[：{elements} 个元素不能组成 {into}]]。",
+        "not make {into}]]. Where a size in it is fixed, the data has another one here (a smaller last batch, "
+        "another length or image size): take it from the tensor (x.size(0)), and use reshape for what view refuses.",
+        zh="张量无法变为该形状[[：{size} 个元素不能组成 {shape}]][[：{elements} 个元素不能组成 {into}]]。"
+        "如果其中某个大小是固定的，则此处的数据大小不同（较小的最后一个批次、其他长度或图像尺寸）："
+        "请从张量取得大小（x.size(0)）；view 不接受时请用 reshape。",
     ),
     ordinary(
         _SHAPE,
@@ -136,9 +143,10 @@ SIGNATURES: tuple[Signature, ...] = (
         r"|input\.size\(-1\) must be equal to input_size|Expected tensor to have size \d+ at dimension"
         r"|The shape of the mask (?P<mask>\[[^\]]*\]) at index \d+ does not match the shape of the indexed tensor",
         en="The shapes do not fit together[[: {shapes}]][[: {one} into {two}]][[: {output} and {broadcast}]]"
-        "[[: {existing} cannot be expanded to {expanded}]].",
+        "[[: {existing} cannot be expanded to {expanded}]]. See where each size comes from: a buffer or a table of a "
+        "fixed length, a length that was declared and is not the data's, or a transposed dimension.",
         zh="形状不匹配[[：{shapes}]][[：{one} 到 {two}]][[：{output} 与 {broadcast}]][[：{existing} 无法扩展为 "
-        "{expanded}]]。",
+        "{expanded}]]。请查看每个大小的来源：固定长度的缓冲区或表、声明的长度与数据不符，或维度被转置。",
     ),
     ordinary(
         _DTYPE,

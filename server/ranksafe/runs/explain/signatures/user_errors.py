@@ -93,11 +93,19 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "user-error",
-        r"\A(?P<type>RecursionError|NotImplementedError)\b"
-        r"(?!.*(?:aten::|c10d|backend|CUDA|ProcessGroup|distributed))",
+        r"\ARecursionError\b",
         plain=True,
-        en="{type} in the code itself.",
-        zh="代码本身的 {type}。",
+        en="Functions call each other without an end: see which frames repeat (a property or __getattr__ that asks for "
+        "itself, a module that contains itself).",
+        zh="函数无休止地互相调用：请查看重复出现的帧（访问自身的 property 或 __getattr__、包含自身的模块）。",
+    ),
+    signature(
+        "user-error",
+        r"\ANotImplementedError\b(?!.*(?:aten::|c10d|backend|CUDA|ProcessGroup|distributed))",
+        plain=True,
+        en="What is called is not implemented: a method that the class has to define itself (its name misspelt, or "
+        "indented out of the class), or a case that the code does not handle.",
+        zh="所调用的内容没有实现：类需要自己定义的方法（名称拼写有误，或缩进到了类之外），或代码没有处理的情况。",
     ),
     signature(
         "user-error",
