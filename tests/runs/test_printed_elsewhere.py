@@ -146,3 +146,30 @@ def test_bad_data_is_shown_with_the_file_that_its_rank_had_named_last() -> None:
     assert 'The last that rank 1 had printed was "[rank 1] reads part-00002.npz".' in told
     other = "[rank 0] reads part-00001.npz\n" + _raised(1, last, source="np.load(name)")
     assert "part-" not in diagnose(other)[0].explanation.en
+
+
+def test_a_warning_of_torch_is_where_numbers_broke_down() -> None:
+    log = (
+        "/w/agent.py:22: UserWarning: std(): degrees of freedom is <= 0. Correction should be strictly less than the "
+        "reduction factor.\n  return x / x.std()\n"
+        + _raised(
+            1,
+            "ValueError: Expected parameter logits (Tensor of shape (8, 3)) of distribution Categorical(logits: "
+            "torch.Size([8, 3])) to satisfy the constraint Real(), but found invalid values:",
+            source="Categorical(x)",
+        )
+    )
+    failure = diagnose(log)[0]
+    assert failure.kind == "not-finite"
+    assert "degrees of freedom is <= 0" in failure.explanation.en
+    assert "agent.py:22" in failure.explanation.en
+
+
+def test_a_process_that_calls_itself_a_task_is_a_rank() -> None:
+    log = (
+        "12:00:01 task 0: day 100/365\n"
+        + _raised(1, _WAITED)
+        + "12:00:20 task 0: day 200/365\n"
+        + _raised(0, _CLOSED)
+    )
+    assert "Rank 0 was still at work" in diagnose(log)[0].explanation.en

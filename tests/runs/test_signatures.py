@@ -377,6 +377,10 @@ _KINDS = [
         "binary-mismatch",
     ),
     ("numba.cuda.cudadrv.error.NvvmError: Failed to compile", "binary-mismatch"),
+    (
+        "ValueError: Classification metrics can't handle a mix of multilabel-indicator and binary targets",
+        "metric-input",
+    ),
     ("SyntaxError: invalid syntax", "user-error"),
     ("ModuleNotFoundError: No module named 'wandb'", "missing-module"),
     ("FileNotFoundError: [Errno 2] No such file or directory: 'data.json'", "user-error"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from ranksafe.localization import Translated
 from ranksafe.runs.diagnosis.common_failure import follows
 from ranksafe.runs.diagnosis.loose_tracebacks import rank_in_record
+from ranksafe.runs.diagnosis.marked_lines import raw_lines
 from ranksafe.runs.explain import words
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
 from ranksafe.runs.explain.locate import UserCode, innermost_user_frame
@@ -19,11 +20,12 @@ from ranksafe.runs.model import Failure
 _PLAIN = frozenset({"exception", "user-error"})
 """Kinds of failure whose cause may lie before the line that raised them."""
 _NOT_FINITE = "not-finite"
-_NUMPY_WARNS = re.compile(
-    r"(?P<file>[^\s:]+\.py):(?P<line>\d+): RuntimeWarning: (?P<words>(?:divide by zero|invalid value|overflow) "
-    r"encountered"
-    r"[^\n]*)"
+_WARNS = re.compile(
+    r"(?P<file>[^\s:]+\.py):(?P<line>\d+): (?:Runtime|User)Warning: "
+    r"(?P<words>(?:(?:divide by zero|invalid value|overflow) encountered|(?:std|var)\(\): degrees of freedom is <= 0"
+    r"|Mean of empty slice)[^\n.]*)"
 )
+"""numpy's and torch's words for numbers that become NaN."""
 _HABIT = 2
 _LONGEST = 160
 
@@ -33,7 +35,7 @@ def with_logged_before(
 ) -> Failure:
     """The failure with a word on the last error that its rank had logged before, if there is one."""
     if failure.kind == _NOT_FINITE:
-        return _with_warning_of_numpy(failure, said)
+        return _with_warning_before(failure, said)
     rank = evidence.ranks.get(failure.rank) if failure.rank is not None else None
     if rank is None or failure.kind not in _PLAIN or not failure.root_cause:
         return failure
@@ -47,12 +49,12 @@ def with_logged_before(
     return replace(failure, explanation=words.both(failure.explanation, told))
 
 
-def _with_warning_of_numpy(failure: Failure, said: SaidBy) -> Failure:
-    """Where numbers broke down: the first place that numpy had warned of, by the failed rank or by one without a "
-    "mark."""
+def _with_warning_before(failure: Failure, said: SaidBy) -> Failure:
+    """Where numbers broke down: the first place that was warned of, by the failed rank or by one without a mark."""
     own = said.ranks.get(failure.rank, []) if failure.rank is not None else []
-    lines = sorted((number, text) for each in (own, *said.others) for number, text in each)
-    found = next(filter(None, (_NUMPY_WARNS.search(text) for _, text in lines)), None)
+    unmarked = [line for line in raw_lines(said) if rank_in_record(line[1]) in (None, failure.rank)]
+    lines = sorted({line for each in (own, unmarked, *said.others) for line in each})
+    found = next(filter(None, (_WARNS.search(text) for _, text in lines)), None)
     if found is None:
         return failure
     place = f"{Path(found['file']).name}:{found['line']}"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from ranksafe.runs.log_text.reader import Line, SaidBy
 
 _MARK = re.compile(
-    r"\[default(?P<default>\d{1,3})\]:?|\[GPU ?(?P<gpu>\d{1,3})\]:?"
+    r"\[default(?P<default>\d{1,3})\]:?|\[GPU ?(?P<gpu>\d{1,3})\]:?|\b(?:task|proc(?:ess)?) ?(?P<task>\d{1,2})[\]:|]"
     r"|\[?\b(?i:rank)[\"']?[ _]?[=:#]? ?(?P<rank>\d+)\b\]?:?"
 )
 """torchrun's ``--tee``, a logger's or a program's own mark, and that of torch's examples."""

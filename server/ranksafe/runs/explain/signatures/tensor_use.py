@@ -219,6 +219,15 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     ordinary(
         "metric-input",
+        r"Classification metrics can't handle a mix of multilabel-indicator and (?P<two>binary|multiclass) targets",
+        en="Each sample has several labels (rows of 0 and 1), and the predictions are one class each ({two}): use a "
+        "threshold for every label instead of argmax ((scores > 0.5).astype(int) of the sigmoid), or labels of one "
+        "class.",
+        zh="每个样本有多个标签（由 0 和 1 组成的行），而预测是单个类别（{two}）：请对每个标签使用阈值而不是 "
+        "argmax（对 sigmoid 的结果取 (scores > 0.5).astype(int)），或改用单一类别的标签。",
+    ),
+    ordinary(
+        "metric-input",
         r"Classification metrics can't handle a mix of (?P<one>[\w-]+) and (?P<two>[\w-]+) targets",
         en="The metric gets {one} labels and {two} predictions: turn scores into classes (argmax, a threshold) first.",
         zh="该指标得到 {one} 类型的标签和 {two} 类型的预测：请先把分数转换为类别（argmax、阈值）。",
