@@ -19,9 +19,12 @@ SIGNATURES: tuple[Signature, ...] = (
         r"with shape (?P<one>torch\.Size\([^)]*\)) from checkpoint, the shape in current model is "
         r"(?P<two>torch\.Size\([^)]*\))",
         en="The checkpoint is of another {model} than the one built here: {name} is {one} in the checkpoint and {two} "
-        "in the model (number of classes, vocabulary, another configuration).",
+        "in the model (number of classes, vocabulary, another configuration). Build the model as the checkpoint's was; "
+        "or, where only a head or a table is to be new, delete those keys from the checkpoint before loading "
+        "(strict=False lets keys be missing, not sizes differ).",
         zh="该检查点属于与此处构建的不同的 {model}：{name} 在检查点中为 {one}，在模型中为 {two}（类别数、"
-        "词表或其他配置不同）。",
+        "词表或其他配置不同）。请按检查点的配置构建模型；若只有输出头或某个表要换新，请在加载前从检查点中删除这些键"
+        "（strict=False 只允许缺少键，不允许大小不同）。",
     ),
     ordinary(
         _MISMATCH,
