@@ -32,6 +32,8 @@ LIMIT_SECONDS = 300.0
 AT_ONCE = 4
 """Programs that run at the same time: most of those that hang only wait."""
 
+_ATTEMPTS = 4
+"""Of a program whose rank was aborted by torch's own teardown."""
 _IMPORTED_FIRST = ("torch", "numpy", "accelerate", "transformers", "trl")
 
 
@@ -61,7 +63,7 @@ def execute(
         else:
             yield execution
     twice = [execution.program for execution in doubtful.values()]
-    for execution in _run(twice, python, "fresh", 1, {}, patience=2.0):
+    for execution in _confirmed(twice, python):
         execution.forked = doubtful[execution.program.name].seen
         if explain and execution.seen.startswith("hang"):
             hanging[execution.program.name] = execution
@@ -73,6 +75,19 @@ def execute(
         found = hanging[execution.program.name]
         found.explanation = mismatches(execution)
         yield found
+
+
+def _confirmed(programs: Sequence[Program], python: Path) -> Iterator[Execution]:
+    """Each in fresh ranks, alone and with more time; again where only the way out went wrong."""
+    left = list(programs)
+    for attempt in range(_ATTEMPTS):
+        again: list[Program] = []
+        for execution in _run(left, python, "fresh", 1, {}, patience=2.0):
+            if execution.aborted_while_leaving and attempt + 1 < _ATTEMPTS:
+                again.append(execution.program)
+            else:
+                yield execution
+        left = again
 
 
 def _run(

@@ -19,6 +19,9 @@ _MISMATCH = re.compile(
 )
 
 
+_TORN_DOWN = "terminate called without an active exception"
+
+
 @dataclass(frozen=True, slots=True)
 class Rank:
     """How one rank ended: ``exit`` is None if it was ended by the harness."""
@@ -49,6 +52,15 @@ class Execution:
     def __post_init__(self) -> None:
         self.seen = _seen(self)
         self.holds = _holds(self.program.shows, self)
+
+    @property
+    def aborted_while_leaving(self) -> bool:
+        """Whether torch's own teardown aborted a rank that had no exception: a thread of gloo that drops the last
+        reference to a tensor after the interpreter began to finalise (CPython 3.11, torch 2.13.0, rarely)."""
+        return any(
+            rank.exit not in (0, None) and _TORN_DOWN in rank.err and "Traceback" not in rank.err
+            for rank in self.ranks
+        )
 
     @property
     def line_seen(self) -> bool:

@@ -6,7 +6,7 @@ GPUs may be given. ``half``: the signatures were made with the open half at hand
 anything was mended after it (docs/guide/diagnose.md), and is development material since. Later sets: third, fourth (the
 mended ones of the third blind set, cut to what tells, with other folders), and fourth development, of public threads
 and repositories, cut to what tells, with the names of people taken out of paths; fifth (open and kept), sixth, seventh
-(open, kept and development), eighth to twelfth, runs of the sets after that. ``says``: words that the explanation must
+(open, kept and development), eighth to thirteenth, runs of the sets after that. ``says``: words that the explanation must
 have. Paths were replaced in logs of our own runs; nothing else.
 """
 

@@ -19,6 +19,14 @@ from ranksafe.runs.model import Failure
 
 _QUOTED = 200
 _NO_FILE = "FileNotFoundError"
+_OF_NO_RANK = frozenset(
+    {
+        *("trainer-settings", "deepspeed-settings", "configuration", "version-requirement"),
+        *("unknown-model", "tokenizer", "binary-mismatch", "registry", "missing-library"),
+        *("server-unreachable", "no-network", "tracker-lost", "missing-credentials"),
+    }
+)
+"""Kinds that no rank's data has a part in: that one rank met it first says nothing."""
 
 
 def known_ranks(evidence: Evidence, report: LauncherReport) -> int:
@@ -76,7 +84,8 @@ def with_extent(
         numbers = sorted(death.rank.rank for death in alike)
         if numbers[0] >= 0:
             listed = ", ".join(map(str, numbers))
-            return _said_also(failure, words.SOME_RANKS.filled(ranks=listed))
+            failure = _said_also(failure, words.SOME_RANKS.filled(ranks=listed))
+            return _said_also(failure, words.WAIT_FOR_FILE) if origin.type == _NO_FILE else failure
     alone = ranks > 1 and met == 1 and root.rank.raised_at != LOOSE
     # While the run goes on, the others may meet it yet.
     alone = alone and not evidence.going_on and bool(failure.frames)
@@ -85,7 +94,7 @@ def with_extent(
     if ranks == 1:
         return _without_ranks(failure, origin, known=root.known is not None)
     told = words.MADE_BY_ANOTHER if origin.type == _NO_FILE else words.ONLY_ONE_RANK
-    return _said_also(failure, told) if alone else failure
+    return _said_also(failure, told) if alone and failure.kind not in _OF_NO_RANK else failure
 
 
 def _another(death: Death) -> Translated:

@@ -23,6 +23,10 @@ ONLY_ONE_RANK = Translated(
     "the data, or what only it does.",
     zh_cn="运行结束前只有该 rank 报告了它，因此它可能与 rank 有关：该 rank 分到的数据，或只有它执行的操作。",
 )
+WAIT_FOR_FILE = Translated(
+    en="Where another rank makes the file, wait for it (dist.barrier(), accelerator.main_process_first()).",
+    zh_cn="如果该文件由另一个 rank 创建，请等待它（dist.barrier()、accelerator.main_process_first()）。",
+)
 MADE_BY_ANOTHER = Translated(
     en="Only this one of the run's ranks reported it before the run ended: where another rank makes the file, wait for "
     "it (dist.barrier(), accelerator.main_process_first()); where each rank has files of its own, see this one's.",
