@@ -664,3 +664,16 @@ def test_what_four_processes_wrote_into_one_another_is_alike_whatever_the_order_
     failure = diagnose(log)[0]
     assert (failure.kind, failure.line) == ("trainer-settings", 9)
     assert "Only this one" not in failure.explanation.en
+
+
+@pytest.mark.parametrize(
+    ("end", "said"), [("job ended with status 124", True), ("job ended", False)]
+)
+def test_a_time_limit_of_timeout_is_told_by_its_status(end: str, said: bool) -> None:
+    log = (
+        "step 5 loss 0.5\nW1122 04:52:26.553000 26528 torch/distributed/elastic/agent/server/api.py:753] Received 15 "
+        f"death signal, shutting down workers\n{end}\n"
+    )
+    failure = diagnose(log)[0]
+    assert failure.kind == "terminated"
+    assert ("timeout(1)" in failure.explanation.en) is said

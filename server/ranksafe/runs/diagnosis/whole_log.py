@@ -19,6 +19,9 @@ from ranksafe.runs.model import Failure
 _ARGUMENTS: Final = "script-arguments"
 _PEER_LOST = "peer-lost"
 _LOCAL_RANK = "local-rank-argument"
+_TERMINATED = "terminated"
+_TIMED_OUT = re.compile(r"\b(?:exit|rc|status|code)\b\W{0,3}124\b", re.IGNORECASE)
+"""timeout(1) of GNU coreutils, when the time is over."""
 _NO_SCRIPT = "can't open file '"
 """CPython's word for a script that is not there (Modules/main.c)."""
 _REPORT = re.compile(
@@ -78,6 +81,8 @@ def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
         code = int(handed_on["code"])
         told = words.HANDED_ON.filled(code=code, signal=signal_name(code - _STATUSES))
         failure = replace(failure, explanation=words.both(failure.explanation, told))
+    if failure.kind == _TERMINATED and any(_TIMED_OUT.search(text) for _, text in said.tail):
+        failure = replace(failure, explanation=words.both(failure.explanation, words.TIMED_OUT))
     if failure.root_cause and failure.kind == _PEER_LOST:
         failure = _with_finished(failure, said)
     if failure.root_cause and failure.kind in _UNKNOWN and not failure.frames:

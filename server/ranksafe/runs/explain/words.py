@@ -23,6 +23,11 @@ ONLY_ONE_RANK = Translated(
     "the data, or what only it does.",
     zh_cn="运行结束前只有该 rank 报告了它，因此它可能与 rank 有关：该 rank 分到的数据，或只有它执行的操作。",
 )
+TIMED_OUT = Translated(
+    en="The status 124 in the log is that of timeout(1): the time that it was given ran out. Give it more, or save "
+    "checkpoints and resume.",
+    zh_cn="日志中的状态 124 是 timeout(1) 的退出码：所给的时间已用完。请延长时间，或保存检查点后继续。",
+)
 WAIT_FOR_FILE = Translated(
     en="Where another rank makes the file, wait for it (dist.barrier(), accelerator.main_process_first()).",
     zh_cn="如果该文件由另一个 rank 创建，请等待它（dist.barrier()、accelerator.main_process_first()）。",
