@@ -677,3 +677,53 @@ def test_a_time_limit_of_timeout_is_told_by_its_status(end: str, said: bool) -> 
     failure = diagnose(log)[0]
     assert failure.kind == "terminated"
     assert ("timeout(1)" in failure.explanation.en) is said
+
+
+_ONE_TIMEOUT = (
+    "[rank{0}]:[E ProcessGroupNCCL.cpp:523] [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, "
+    "OpType=ALLREDUCE, NumelIn={1}, NumelOut={1}, Timeout(ms)=120000) ran for 120092 milliseconds before timing out.\n"
+)
+
+
+def test_ranks_that_bring_different_numbers_of_elements_are_in_different_collectives() -> None:
+    log = (
+        _ONE_TIMEOUT.format(1, 8388608)
+        + _ONE_TIMEOUT.format(2, 8388608)
+        + _ONE_TIMEOUT.format(3, 1024)
+    )
+    failure = diagnose(log)[0]
+    assert failure.kind == "collective-timeout"
+    assert "rank 2: 8388608, rank 3: 1024" in failure.explanation.en
+    same = diagnose(_ONE_TIMEOUT.format(1, 64) + _ONE_TIMEOUT.format(2, 64))[0]
+    assert "waited in the same collective" in same.explanation.en
+
+
+def test_the_abort_of_a_watchdog_is_no_crash_of_its_own() -> None:
+    log = (
+        _ONE_TIMEOUT.format(2, 64)
+        + "./launcher.sh: line 14: 191644 Aborted                 (core dumped) $@\n"
+    )
+    assert diagnose(log)[0].kind == "collective-timeout"
+
+
+def test_memory_that_nobody_is_listed_for_is_somebody_elses() -> None:
+    said = (
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 984.00 MiB (GPU 0; 47.50 GiB total capacity; "
+        "{held} GiB already allocated; 68.88 MiB free; {held} GiB reserved in total by PyTorch)"
+    )
+    log = 'Traceback (most recent call last):\n  File "/w/train.py", line 9, in <module>\n    step()\n'
+    others = diagnose(log + said.format(held="22.15") + "\n")[0].explanation.en
+    assert "About 25.3 GiB are held by something else" in others
+    own = diagnose(log + said.format(held="46.90") + "\n")[0].explanation.en
+    assert "held by something else" not in own
+
+
+def test_the_compilers_own_words_are_quoted() -> None:
+    log = (
+        "/usr/include/crt/host_config.h:139:2: error: #error -- unsupported GNU version! gcc versions later than 11\n"
+        '[rank0]: Traceback (most recent call last):\n[rank0]:   File "/w/train.py", line 9, in <module>\n'
+        "[rank0]:     train()\n[rank0]: RuntimeError: Error building extension 'fused_adam'\n"
+    )
+    failure = diagnose(log)[0]
+    assert failure.kind == "extension-not-built"
+    assert "unsupported GNU version! gcc versions later than 11" in failure.explanation.en

@@ -381,6 +381,7 @@ _KINDS = [
         "ValueError: Classification metrics can't handle a mix of multilabel-indicator and binary targets",
         "metric-input",
     ),
+    ("NCCL WARN Failed to initialize any NET plugin", "nccl-no-interface"),
     ("SyntaxError: invalid syntax", "user-error"),
     ("ModuleNotFoundError: No module named 'wandb'", "missing-module"),
     ("FileNotFoundError: [Errno 2] No such file or directory: 'data.json'", "user-error"),

@@ -36,6 +36,7 @@ from ranksafe.runs.explain.printed import (
     is_exception,
     printed_failure,
 )
+from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.traceback_text import (
     cut_traceback,
     locate_tracebacks,
@@ -68,6 +69,7 @@ _OWN_LAUNCHER = re.compile(
 _STOPPED_AT_ONCE = frozenset({-4, -7, -8, -9, -11})
 """Signals after which no traceback can be the reason."""
 _STOPPED = "stopped-by-launcher"
+_TIMEOUT = "collective-timeout"
 _LAST_LINES = 6
 _ENDED_WELL = re.compile(
     r"^\W*(?:exit|return)[ _-]?(?:code|status)\W{1,3}0\W*$|\[COMMAND_EXIT_CODE=\"0\"\]",
@@ -223,10 +225,18 @@ def _add_printed(
         printed = printed_failure(free, _survived(free, said, ended))
         if printed is None or (report.exits and printed.signature.kind == _STOPPED):
             continue
+        if "Aborted" in printed.raised.message and any(map(_timed_out, ranks.values())):
+            # The watchdog's way to end its rank.
+            continue
         number = report.first if report.first is not None else NO_RANK
         rank = ranks.setdefault(number, RankEvidence(number))
         if rank.raised is None or (_only_follows(rank) and not printed.secondary):
             rank.raised, rank.raised_at = _with_stack(printed, _joined(lines)), float(printed.at)
+
+
+def _timed_out(rank: RankEvidence) -> bool:
+    known = match(rank.raised.text) if rank.raised is not None else None
+    return known is not None and known[0].kind == _TIMEOUT
 
 
 def _add_cut_off(ranks: dict[int, RankEvidence], said: SaidBy) -> None:

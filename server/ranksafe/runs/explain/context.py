@@ -55,6 +55,12 @@ _COMMUNICATOR = re.compile(
 )
 """NCCL 2.17 to 2.27, src/init.cc, with NCCL_DEBUG=INFO."""
 _TWO = 2
+_OF_COMPILER = re.compile(
+    r"^[^\n]*?\.(?:cu|cuh|cc|cpp|h|hpp)[:(][\d:,]+\)?:? (?:fatal )?error: (?P<words>[^\n]+)"
+    r"|^nvcc fatal\s*: (?P<nvcc>[^\n]+)",
+    re.MULTILINE,
+)
+"""gcc's and nvcc's form."""
 _NO_OTHERS = "<NO_OTHER_FAILURES>"
 """torch 2.13.0, torch/distributed/elastic/multiprocessing/errors/__init__.py."""
 _WORKER_SAYS = re.compile(r"Unexpected bus error encountered in worker[^\n]*")
@@ -80,6 +86,12 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
         return with_places(failure, evidence)
     if failure.kind == "cuda-assert":
         return _with_kernel_check(failure, evidence)
+    if failure.kind == "extension-not-built":
+        found = _OF_COMPILER.search(everything(evidence))
+        if found is not None:
+            quoted = (found["words"] or found["nvcc"]).strip()[:_LONGEST_WARNING]
+            said = _COMPILER_SAYS.filled(words=quoted)
+            return replace(failure, explanation=both(failure.explanation, said))
     if failure.kind == "nccl-connection-refused":
         return _with_communicators(failure, evidence)
     if failure.kind in ("nccl-system-error", "nccl-invalid-usage"):
@@ -237,6 +249,10 @@ _NO_OTHER_FAILED = Translated(
     "fewer batches, returned or called sys.exit(0) early), or it is on another machine, whose log tells more.",
     zh_cn="启动器没有看到本机其他 rank 失败，因此离开的 rank 没有报错就结束了（批次更少、提前返回或调用 sys.exit(0)），"
     "或位于另一台机器，见其日志。",
+)
+_COMPILER_SAYS = Translated(
+    en='The compiler says: "{words}".',
+    zh_cn="编译器的信息：“{words}”。",
 )
 _DIFFERENT_COMMUNICATORS = Translated(
     en="The ranks set up different NCCL communicators ({ids}), so one of them called where nobody listened: it read "

@@ -9,7 +9,7 @@ from ranksafe.localization import Translated
 
 _WORK = re.compile(
     r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\] (?:Watchdog c|C)aught collective operation timeout: "
-    r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)"
+    r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)(?:, NumelIn=(?P<sent>\d+))?"
 )
 _DETAILS = re.compile(
     r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)(?:, NumelIn=(?P<sent>\d+), NumelOut=(?P<got>\d+))?"
@@ -67,6 +67,11 @@ def compare_timeouts(
     listed = ", ".join(
         f"rank {rank}: {op} #{number}" for rank, (number, op) in sorted(waits.items())
     )
+    sizes = _sizes(text)
+    if len(set(waits.values())) == 1 and len(set(sizes.values())) > 1:
+        told = ", ".join(f"rank {rank}: {size}" for rank, size in sorted(sizes.items()))
+        number, op = next(iter(waits.values()))
+        return _DIFFERENT_SIZES.filled(op=op, number=number, sizes=told)
     if len(set(waits.values())) == 1:
         silent = sorted(set(ranks) - waits.keys() - set(more))
         said = _SAME.filled(ranks=listed)
@@ -113,6 +118,15 @@ def _waits(text: str) -> dict[int, tuple[int, str]]:
         if number in known:
             waits.setdefault(int(match["rank"]), (number, known[number]))
     return waits
+
+
+def _sizes(text: str) -> dict[int, int]:
+    """How many elements each rank brought to its first timeout's collective."""
+    sizes: dict[int, int] = {}
+    for match in _WORK.finditer(text):
+        if match["sent"]:
+            sizes.setdefault(int(match["rank"]), int(match["sent"]))
+    return sizes
 
 
 def _behind(waits: dict[int, tuple[int, str]]) -> int:
@@ -171,6 +185,13 @@ _ABORTED_TOO = Translated(
 _DIFFERENT_OPERATION = Translated(
     en="The ranks took different branches: at the same number they ran different collectives ({ranks}).",
     zh_cn="各 rank 走了不同的分支：同一序号上执行了不同的集合通信（{ranks}）。",
+)
+_DIFFERENT_SIZES = Translated(
+    en="At {op} #{number} the ranks brought different numbers of elements ({sizes}): they were in different "
+    "collectives, so none could end. Look at what the rank that differs does at this point: a branch that not all "
+    "ranks take, or a different number of calls before.",
+    zh_cn="在 {op} #{number} 处各 rank 的元素个数不同（{sizes}）：它们处于不同的集合通信，因此都无法完成。"
+    "请查看不同的那个 rank 此时在做什么：并非所有 rank 都进入的分支，或之前的调用次数不同。",
 )
 _BEHIND = Translated(
     en="The ranks are not at the same collective ({ranks}): rank {behind} is behind, look at what it does instead.",

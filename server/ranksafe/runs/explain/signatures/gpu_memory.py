@@ -94,6 +94,8 @@ def explain_gpu_memory(
     ours = ranks_of_pids or {}
     if memory.others:
         parts.append(_others(memory, ours))
+    elif (rest := _unaccounted(memory)) is not None:
+        parts.append(_HELD_ELSEWHERE.filled(rest=rest.text))
     parts.append(_advice(memory, ours, how_to_need_less(frames)))
     return Translated(" ".join(part.en for part in parts), "".join(part.zh_cn for part in parts))
 
@@ -141,8 +143,23 @@ def _others(memory: GpuMemory, ours: dict[int, int]) -> Translated:
     return _OTHER_PROCESS.filled(pids=listed)
 
 
+def _unaccounted(memory: GpuMemory) -> Size | None:
+    """What neither this process holds nor is free, where the message lists no other process and that is much."""
+    if memory.total is None or memory.free is None or memory.others:
+        return None
+    own = memory.in_use.mib if memory.in_use else None
+    if own is None and memory.allocated is not None:
+        own = memory.allocated.mib + (memory.unused.mib if memory.unused else 0.0)
+    if own is None:
+        return None
+    rest = memory.total.mib - memory.free.mib - own
+    return (
+        Size(f"{rest / 1024:.1f} GiB") if rest > max(_A_CONTEXT, memory.total.mib * _MUCH) else None
+    )
+
+
 def _advice(memory: GpuMemory, ours: dict[int, int], less: Translated) -> Translated:
-    steps: list[Translated] = []
+    steps: list[Translated] = [_SET_DEVICE_OR_ANOTHER] if _unaccounted(memory) else []
     asked, total, unused = memory.asked, memory.total, memory.unused
     held = memory.in_use or memory.allocated
     if asked and total and asked.mib > total.mib:
@@ -169,6 +186,8 @@ def _advice(memory: GpuMemory, ours: dict[int, int], less: Translated) -> Transl
     )
 
 
+_MUCH = 0.15
+"""Of the whole GPU: less may be what the driver and the libraries of this process take."""
 _A_CONTEXT = 1024.0
 """MiB; a CUDA context without tensors takes a few hundred."""
 
@@ -198,6 +217,16 @@ _CONTEXTS = Translated(
 _OTHER_PROCESS = Translated(
     en="Another process holds memory on this GPU: {pids}.",
     zh_cn="该 GPU 上有另一个进程占用显存：{pids}。",
+)
+_HELD_ELSEWHERE = Translated(
+    en="About {rest} are held by something else: another rank of this run on the same GPU, or another process.",
+    zh_cn="约 {rest} 被其他程序占用：本次运行中位于同一 GPU 的其他 rank，或其他进程。",
+)
+_SET_DEVICE_OR_ANOTHER = Translated(
+    en="see whose memory it is (nvidia-smi): give each rank a GPU of its own (torch.cuda.set_device(local_rank) "
+    "first, as many visible GPUs as ranks), or take one that nobody else uses",
+    zh_cn="查明是谁占用（nvidia-smi）：让每个 rank 使用自己的 GPU（首先调用 torch.cuda.set_device(local_rank)，可见 "
+    "GPU 数不少于 rank 数），或换用没有其他进程的 GPU",
 )
 _LARGER_THAN_GPU = Translated(
     en="this one allocation is larger than the whole GPU: look for a shape or a length in this line that is not what "

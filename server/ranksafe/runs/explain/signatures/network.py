@@ -39,6 +39,16 @@ SIGNATURES: tuple[Signature, ...] = (
         "`ip -br addr` 中能到达其他机器的接口，或取消设置。",
     ),
     signature(
+        "nccl-no-interface",
+        # NCCL 2.24 to 2.28, src/plugin/net.cc.
+        r"Failed to initialize any NET plugin",
+        en="NCCL could not start any network plugin: NCCL_NET or NCCL_NET_PLUGIN names one that is not there or does "
+        "not fit this NCCL (a module of the cluster, a container's aws-ofi-nccl), or NCCL_SOCKET_IFNAME leaves no "
+        "interface. Unset them, or load the plugin that belongs to this NCCL.",
+        zh="NCCL 无法启动任何网络插件：NCCL_NET 或 NCCL_NET_PLUGIN 指定的插件不存在或与此 NCCL 不匹配（集群的 module、"
+        "容器中的 aws-ofi-nccl），或 NCCL_SOCKET_IFNAME 没有留下可用接口。请取消设置它们，或加载与此 NCCL 配套的插件。",
+    ),
+    signature(
         "nccl-shared-memory",
         # NVIDIA/nccl#290, #525: containers have 64 MB unless told otherwise.
         r"Error while creating shared memory segment (?P<file>\S+) \(size (?P<size>\d+)\)"
