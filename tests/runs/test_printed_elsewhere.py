@@ -72,6 +72,11 @@ def test_what_is_equal_or_always_differs_is_not_shown(one: str, other: str) -> N
     assert "differ in a count" not in diagnose(log)[0].explanation.en
 
 
+def test_counts_that_change_alike_on_every_rank_are_not_shown() -> None:
+    log = "".join(f"[rank {rank}] loaded {count} files\n" for count in (10, 20) for rank in (0, 1))
+    assert "differ in a count" not in diagnose(log + _raised(1, _WAITED))[0].explanation.en
+
+
 def test_counts_say_nothing_of_an_ordinary_error() -> None:
     log = "[rank 0] 83 pairs\n[rank 1] 82 pairs\n" + _raised(1, "KeyError: 'label'", source="a[b]")
     assert "differ in a count" not in diagnose(log)[0].explanation.en

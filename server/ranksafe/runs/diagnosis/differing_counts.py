@@ -60,29 +60,24 @@ def with_differing_counts(failure: Failure, said: SaidBy) -> Failure:
 
 def differing_counts(said: SaidBy) -> dict[int, str] | None:
     """The last line of one form that every rank that the log names printed, where a count in it is not the same."""
-    printed_by = [text.strip() for _, text in raw_lines(said) if not OF_A_FAILURE.search(text)]
-    read = rank_reader(printed_by)
-    lines = [text for text in printed_by if _TOTAL.search(text) or not is_progress(text)]
-    forms: dict[str, dict[int, str]] = {}
+    printed = [text.strip() for _, text in raw_lines(said) if not OF_A_FAILURE.search(text)]
+    read = rank_reader(printed)
+    forms: dict[str, dict[int, tuple[str, tuple[str, ...]]]] = {}
     ranks: set[int] = set()
-    for line in lines:
-        marked = read(line)
+    for line in printed:
+        marked = read(line) if _TOTAL.search(line) or not is_progress(line) else None
         if marked is None:
             continue
         rank, text = marked
         ranks.add(rank)
-        text = _TIME.sub("", text).strip(" \t-|,:[]")
+        text = _TIME.sub("", text)
         if _COUNT.search(text) and not _FRACTION.search(text):
             epoch = _EPOCH.search(text)
             form = f"{_NUMBER.sub('#', text)} {epoch[0] if epoch else ''}"
-            forms.setdefault(form, {})[rank] = text
-    for printed in reversed(forms.values()):
-        if (
-            len(ranks) > 1
-            and printed.keys() == ranks
-            and len(set(map(_counts, printed.values()))) > 1
-        ):
-            return printed
+            forms.setdefault(form, {})[rank] = line, _counts(text)
+    for last in reversed(forms.values()):
+        if last.keys() == ranks and len({counts for _, counts in last.values()}) > 1:
+            return {rank: line for rank, (line, _) in last.items()}
     return None
 
 
