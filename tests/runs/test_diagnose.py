@@ -727,3 +727,22 @@ def test_the_compilers_own_words_are_quoted() -> None:
     failure = diagnose(log)[0]
     assert failure.kind == "extension-not-built"
     assert "unsupported GNU version! gcc versions later than 11" in failure.explanation.en
+
+
+def test_what_a_rank_without_a_number_raised_is_not_told_by_one() -> None:
+    own = '  File "/w/train.py", line {}, in <module>\n    load()\n'
+    log = (
+        "Traceback (most recent call last):\n" + own.format(5) + "OSError: no such shard\n"
+        "[rank0]: Traceback (most recent call last):\n"
+        + "".join(f"[rank0]: {line}\n" for line in own.format(9).splitlines())
+        + "[rank0]: ValueError: sizes differ\n[rank1]: Traceback (most recent call last):\n"
+        + "".join(f"[rank1]: {line}\n" for line in own.format(7).splitlines())
+        + "[rank1]: KeyError: 'shard_01'\n"
+    )
+    failure = diagnose(log)[0]
+    assert failure.line == 9
+    assert (
+        "Rank 1 raised another exception by itself: KeyError: 'shard_01' (train.py:7)"
+        in failure.explanation.en
+    )
+    assert "-1000000" not in "".join(each.explanation.en for each in diagnose(log))

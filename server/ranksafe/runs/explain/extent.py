@@ -76,7 +76,7 @@ def with_extent(
     others = [
         death
         for death in deaths
-        if death.ending is Ending.RAISED and death.raised and death not in alike
+        if death.ending is Ending.RAISED and death.rank.rank >= 0 and death not in alike
     ]
     if others and root in alike and not evidence.going_on:
         return _said_also(failure, _another(others[0]))
