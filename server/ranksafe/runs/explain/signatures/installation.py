@@ -86,8 +86,16 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "no-nccl",
-        r"ProcessGroupNCCL is only supported with GPUs|Distributed package doesn't have NCCL|"
-        r"doesn't have NCCL built in",
+        # torch 1.x to 2.13, torch/distributed/distributed_c10d.py.
+        r"(?:Distributed package )?doesn't have NCCL",
+        en="This torch was built without NCCL, as CPU builds and those for Windows and macOS are, whatever GPU is "
+        'there. Use backend="gloo" (dist.is_nccl_available() tells which can be had), or a Linux build with CUDA.',
+        zh='此 torch 构建不含 NCCL：CPU 版本以及 Windows、macOS 版本都是如此，与有无 GPU 无关。请使用 backend="gloo"'
+        "（dist.is_nccl_available() 可查询是否可用），或使用带 CUDA 的 Linux 构建。",
+    ),
+    signature(
+        "no-nccl",
+        r"ProcessGroupNCCL is only supported with GPUs",
         en='The script asks for the "nccl" backend, which needs CUDA devices. On CPU ranks use "gloo": '
         'backend="nccl" if torch.cuda.is_available() else "gloo".',
         zh="脚本请求“nccl”后端，它需要 CUDA 设备。CPU rank 请使用“gloo”："
