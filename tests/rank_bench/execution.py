@@ -17,8 +17,6 @@ _MISMATCH = re.compile(
     r"Detected mismatch between collectives on ranks?.*|.*running collective: CollectiveFingerPrint.*"
     r"|.*Ranks? .*failed to pass monitoredBarrier.*"
 )
-
-
 _TORN_DOWN = "terminate called without an active exception"
 
 

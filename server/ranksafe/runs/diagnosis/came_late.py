@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ranksafe.localization import Translated
-from ranksafe.runs.diagnosis.last_lines import OF_A_FAILURE
-from ranksafe.runs.diagnosis.marked_lines import rank_reader
+from ranksafe.runs.diagnosis.common_failure import kind_of
+from ranksafe.runs.diagnosis.marked_lines import OF_A_FAILURE, rank_reader
 from ranksafe.runs.explain import words
-from ranksafe.runs.explain.evidence import Evidence, Raised
-from ranksafe.runs.explain.signatures import match
+from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.model import Failure
 
@@ -35,7 +34,7 @@ def with_late_rank(failure: Failure, evidence: Evidence, said: SaidBy) -> Failur
         if rank.raised is not None
         and rank.raised_at is not None
         and rank.raised_at > waited.raised_at
-        and _lost_a_peer(rank.raised)
+        and kind_of(rank.raised) == _LOST
     }
     if len(late) != 1:
         return failure
@@ -51,11 +50,6 @@ def with_late_rank(failure: Failure, evidence: Evidence, said: SaidBy) -> Failur
         return failure
     told = _LATE.filled(rank=number, line=meanwhile[-1][:_LONGEST])
     return replace(failure, explanation=words.both(told, failure.explanation))
-
-
-def _lost_a_peer(raised: Raised) -> bool:
-    known = match(raised.text, raised.frames)
-    return known is not None and known[0].kind == _LOST
 
 
 _LATE = Translated(

@@ -128,6 +128,12 @@ def _in_thread(each: Located) -> bool:
     return each.raised.where is not None and not each.raised.where.startswith("Process ")
 
 
+def kind_of(raised: Raised) -> str | None:
+    """The kind of failure that an exception or a printed message is known as."""
+    known = match(raised.text, raised.frames)
+    return None if known is None else known[0].kind
+
+
 def follows(raised: Raised) -> bool:
     """Whether the exception only tells of another rank's end."""
     known = match(raised.text, raised.frames)

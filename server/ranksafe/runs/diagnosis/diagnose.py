@@ -15,6 +15,7 @@ from ranksafe.runs.diagnosis.common_failure import (
     RESTARTED,
     follows,
     is_open_ended,
+    kind_of,
     ranks_alike,
 )
 from ranksafe.runs.diagnosis.differing_counts import with_differing_counts
@@ -36,7 +37,6 @@ from ranksafe.runs.explain.printed import (
     is_exception,
     printed_failure,
 )
-from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.traceback_text import (
     cut_traceback,
     locate_tracebacks,
@@ -192,7 +192,8 @@ def _rank(
     found = every = locate_tracebacks(lines)
     if not ended and not uncaught:
         found = final(found, said, ended)
-    free = outside(lines, (each for each in every if each.ignored or each not in found))
+    kept = {each.first for each in found if not each.ignored}
+    free = outside(lines, (each for each in every if each.first not in kept))
     printed = printed_failure(free, _survived(free, said, ended))
     if printed is not None and printed.signature.kind == _STOPPED and report.exits.get(number):
         printed = None  # The launcher's word on another rank: it calls this one failed.
@@ -225,7 +226,7 @@ def _add_printed(
         printed = printed_failure(free, _survived(free, said, ended))
         if printed is None or (report.exits and printed.signature.kind == _STOPPED):
             continue
-        if "Aborted" in printed.raised.message and any(map(_timed_out, ranks.values())):
+        if "Aborted" in printed.raised.message and _TIMEOUT in _kinds(ranks):
             # The watchdog's way to end its rank.
             continue
         number = report.first if report.first is not None else NO_RANK
@@ -234,9 +235,8 @@ def _add_printed(
             rank.raised, rank.raised_at = _with_stack(printed, _joined(lines)), float(printed.at)
 
 
-def _timed_out(rank: RankEvidence) -> bool:
-    known = match(rank.raised.text) if rank.raised is not None else None
-    return known is not None and known[0].kind == _TIMEOUT
+def _kinds(ranks: dict[int, RankEvidence]) -> set[str | None]:
+    return {kind_of(rank.raised) for rank in ranks.values() if rank.raised is not None}
 
 
 def _add_cut_off(ranks: dict[int, RankEvidence], said: SaidBy) -> None:

@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 
 from ranksafe.localization import Translated
-from ranksafe.runs.diagnosis.last_lines import OF_A_FAILURE
-from ranksafe.runs.diagnosis.marked_lines import rank_reader, raw_lines
+from ranksafe.runs.diagnosis.marked_lines import OF_A_FAILURE, rank_reader, raw_lines
 from ranksafe.runs.explain import words
 from ranksafe.runs.log_text.progress import is_progress
 from ranksafe.runs.log_text.reader import SaidBy

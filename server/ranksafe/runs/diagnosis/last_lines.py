@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
-from ranksafe.runs.diagnosis.marked_lines import rank_reader
+from ranksafe.runs.diagnosis.marked_lines import OF_A_FAILURE, rank_reader
 from ranksafe.runs.log_text.reader import SaidBy
 
-OF_A_FAILURE = re.compile(
-    r"^(?:\[default\d+\]:)?\[rank\d+\]:|^\W*\[\d+\]:?\s*$|local_rank|exitcode|Error\b|Exception\b|Traceback|Warning\b|SIG[A-Z]{3}"
-)
-"""What torch and launchers print of failures."""
 _LONGEST = 120
 
 

@@ -7,6 +7,10 @@ from collections.abc import Callable, Sequence
 
 from ranksafe.runs.log_text.reader import Line, SaidBy
 
+OF_A_FAILURE = re.compile(
+    r"^(?:\[default\d+\]:)?\[rank\d+\]:|^\W*\[\d+\]:?\s*$|local_rank|exitcode|Error\b|Exception\b|Traceback|Warning\b|SIG[A-Z]{3}"
+)
+"""What torch and launchers print of failures."""
 _MARK = re.compile(
     r"\[default(?P<default>\d{1,3})\]:?|\[GPU ?(?P<gpu>\d{1,3})\]:?|\b(?:task|proc(?:ess)?) ?(?P<task>\d{1,2})[\]:|]"
     r"|\[?\b(?i:rank)[\"']?[ _]?[=:#]? ?(?P<rank>\d+)\b\]?:?"

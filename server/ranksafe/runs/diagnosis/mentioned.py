@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ranksafe.localization import Translated
-from ranksafe.runs.diagnosis.last_lines import OF_A_FAILURE
-from ranksafe.runs.diagnosis.marked_lines import raw_lines
+from ranksafe.runs.diagnosis.marked_lines import OF_A_FAILURE, raw_lines
 from ranksafe.runs.explain import words
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.traceback_text import locate_tracebacks
@@ -86,13 +85,13 @@ def _printed(said: SaidBy) -> list[str]:
     ]
 
 
-def _telling_of(path: str, lines: Iterable[str]) -> str | None:
+def _telling_of(path: str, lines: Sequence[str]) -> str | None:
     """The last line with the file's name in it."""
     name = path.replace("\\", "/").rstrip("/").rsplit("/", 1)[-1]
     if len(name) < _LEAST_NAME:
         return None
     whole = re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])")
-    return next((line for line in reversed(list(lines)) if whole.search(line)), None)
+    return next((line for line in reversed(lines) if whole.search(line)), None)
 
 
 def _similar(key: str, lines: Iterable[str]) -> tuple[str, str] | None:

@@ -87,11 +87,7 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
     if failure.kind == "cuda-assert":
         return _with_kernel_check(failure, evidence)
     if failure.kind == "extension-not-built":
-        found = _OF_COMPILER.search(everything(evidence))
-        if found is not None:
-            quoted = (found["words"] or found["nvcc"]).strip()[:_LONGEST_WARNING]
-            said = _COMPILER_SAYS.filled(words=quoted)
-            return replace(failure, explanation=both(failure.explanation, said))
+        return _with_compilers_words(failure, evidence)
     if failure.kind == "nccl-connection-refused":
         return _with_communicators(failure, evidence)
     if failure.kind in ("nccl-system-error", "nccl-invalid-usage"):
@@ -118,6 +114,15 @@ def _with_local_rank(failure: Failure, report: LauncherReport) -> Failure:
     if local is None or local == failure.rank:
         return failure
     said = _LOCAL_RANK.filled(rank=failure.rank, local=local)
+    return replace(failure, explanation=both(failure.explanation, said))
+
+
+def _with_compilers_words(failure: Failure, evidence: Evidence) -> Failure:
+    """An extension that was not built with the first error of the compiler, if that is in the log."""
+    found = _OF_COMPILER.search(everything(evidence))
+    if found is None:
+        return failure
+    said = _COMPILER_SAYS.filled(words=(found["words"] or found["nvcc"]).strip()[:_LONGEST_WARNING])
     return replace(failure, explanation=both(failure.explanation, said))
 
 

@@ -18,7 +18,8 @@ _INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<name>[A-Za-z_][\w-]*)")
 _STANDARD = re.compile(r"/[Ll]ib/(?:python3[\d.]*/)?(?P<name>[A-Za-z_]\w*)")
 _COMPILED = ("pandas", "numpy", "scipy", "sklearn", "pyarrow", "h5py")
 """Packages whose Cython sources are named from the package's own folder on."""
-_QUOTED_PROCESSES = ("DataLoader worker", "process ")
+_WORKER, _SPAWNED = "DataLoader worker", "process "
+"""How the place of an exception of another process begins."""
 _SHORT = 160
 _PYTHONS_OWN = frozenset(
     {
@@ -81,7 +82,7 @@ def _meaning(origin: Raised) -> Translated | None:
 
 
 def _is_workers(raised: Raised) -> bool:
-    return (raised.where or "").startswith(_QUOTED_PROCESSES[0])
+    return (raised.where or "").startswith(_WORKER)
 
 
 def _is_name(message: str) -> bool:
@@ -92,7 +93,7 @@ def _is_name(message: str) -> bool:
 def quoted_from_worker(raised: Raised) -> Raised | None:
     """What a DataLoader worker or a spawned process raised, where ``raised`` only quotes it."""
     cause = raised.cause
-    return cause if cause and (cause.where or "").startswith(_QUOTED_PROCESSES) else None
+    return cause if cause and (cause.where or "").startswith((_WORKER, _SPAWNED)) else None
 
 
 def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:

@@ -17,7 +17,7 @@ MEANINGS: tuple[Meaning, ...] = (
         "要取其 {name} 的对象是 None：本应产生它的代码没有返回结果。",
     ),
     means(
-        r"AttributeError: '(?P<type>str|tuple|list|dict|int|float|NoneType)' object has no attribute "
+        r"AttributeError: '(?P<type>str|tuple|list|dict|int|float)' object has no attribute "
         r"'(?P<name>to|cuda|shape|size|device|dtype|detach|backward|numel)'",
         "A {type} is used as a tensor ({name}): the batch or the model's output has another form than the code takes "
         "it for; take the tensors out of it first.",

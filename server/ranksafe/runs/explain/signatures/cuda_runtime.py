@@ -138,15 +138,6 @@ SIGNATURES: tuple[Signature, ...] = (
         "（torch.backends.cuda.enable_flash_sdp(False)）、更窄的头，或更新的 torch。",
     ),
     signature(
-        "gpu-architecture",
-        r"\A(?:\w+\.)*\w*Error: (?:CUDA|HIP) error: (?:invalid device function|device kernel image is invalid)",
-        raised_only=True,
-        en="There is no kernel for this GPU's architecture: in this build of torch, or in a compiled extension if the "
-        "call chain ends in one. Install or build it for this GPU.",
-        zh="没有适用于该 GPU 架构的 kernel：可能是此 torch 构建，若调用链止于某个编译的扩展则是该扩展。"
-        "请为该 GPU 安装或构建。",
-    ),
-    signature(
         "cuda-error",
         r"\A(?:\w+\.)*\w*Error: (?:CUDA|HIP) (?:driver )?error: (?P<words>an illegal instruction was encountered"
         r"|mapping of buffer object failed|unknown error|invalid argument|invalid program counter[^\n]*"

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ranksafe.runs.explain.signatures.signature import Signature, ordinary, signature
 
 _EN = " This has nothing to do with several GPUs."
 _ZH = "这与多 GPU 无关。"
+
+_no_kernel = partial(
+    signature,
+    "gpu-architecture",
+    en="There is no kernel for this GPU's architecture: in this build of torch, or in a compiled extension if the "
+    "call chain ends in one. Install or build it for this GPU.",
+    zh="没有适用于该 GPU 架构的 kernel：可能是此 torch 构建，若调用链止于某个编译的扩展则是该扩展。"
+    "请为该 GPU 安装或构建。",
+)
 
 SIGNATURES: tuple[Signature, ...] = (
     signature(
@@ -40,13 +51,10 @@ SIGNATURES: tuple[Signature, ...] = (
         en="This build of torch has no kernels for {gpu} ({arch}). Install a build that supports it.",
         zh="此 torch 构建没有适用于 {gpu}（{arch}）的 kernel。请安装支持它的构建。",
     ),
-    signature(
-        "gpu-architecture",
-        r"no kernel image is available for execution on the device",
-        en="There is no kernel for this GPU's architecture: in this build of torch, or in a compiled extension if the "
-        "call chain ends in one. Install or build it for this GPU.",
-        zh="没有适用于该 GPU 架构的 kernel：可能是此 torch 构建，若调用链止于某个编译的扩展则是该扩展。"
-        "请为该 GPU 安装或构建。",
+    _no_kernel(r"no kernel image is available for execution on the device"),
+    _no_kernel(
+        r"\A(?:\w+\.)*\w*Error: (?:CUDA|HIP) error: (?:invalid device function|device kernel image is invalid)",
+        raised_only=True,
     ),
     signature(
         "no-cuda",

@@ -53,15 +53,6 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="目标的形状为类别概率，而类型为 {got}：请给出少一维的类别编号，或转换为 float。",
     ),
     ordinary(
-        _SHAPE,
-        r"Using a target size \((?P<one>torch\.Size\([^)]*\))\) that is different to the input size "
-        r"\((?P<two>torch\.Size\([^)]*\))\)",
-        en="The loss needs target and input of one shape, and gets {one} and {two}: add or take away a dimension "
-        "(unsqueeze(1), squeeze(-1)), or give the model as many outputs as the target has.",
-        zh="损失函数要求目标与输入形状相同，而得到 {one} 与 {two}：请增加或去掉一维（unsqueeze(1)、squeeze(-1)），"
-        "或让模型的输出数与目标一致。",
-    ),
-    ordinary(
         "tensor-misused",
         r"tensors used as indices must be long, int, byte or bool tensors",
         en="A tensor of floats is used as an index: convert it (.long()).",

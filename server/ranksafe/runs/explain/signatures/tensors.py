@@ -6,11 +6,22 @@ numpy's, as public logs have them.
 
 from __future__ import annotations
 
+from functools import partial
+
 from ranksafe.runs.explain.signatures.signature import Signature, ordinary, signature
 
 _SHAPE = "shape-mismatch"
 _DTYPE = "dtype-mismatch"
 _GRADIENT = "no-gradient"
+
+_of_loss = partial(
+    ordinary,
+    _SHAPE,
+    en="The loss needs target and input of one shape, and gets {one} and {two}: add or take away a dimension "
+    "(unsqueeze(1), squeeze(-1)), or give the model as many outputs as the target has.",
+    zh="损失函数要求目标与输入形状相同，而得到 {one} 与 {two}：请增加或去掉一维（unsqueeze(1)、squeeze(-1)），"
+    "或让模型的输出数与目标一致。",
+)
 
 SIGNATURES: tuple[Signature, ...] = (
     signature(
@@ -90,14 +101,13 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="torch.cat 得到的张量分别为 {one} 维和 {two} 维：请展平其中一个，或为另一个增加一维（unsqueeze）；"
         "常见原因是其中一个丢失或多出了批次、时间或样本的维度。",
     ),
-    ordinary(
-        _SHAPE,
+    _of_loss(
         r"Target size \((?P<one>torch\.Size\([^)]*\))\) must be the same as input size "
         r"\((?P<two>torch\.Size\([^)]*\))\)",
-        en="The loss needs target and input of one shape, and gets {one} and {two}: add or take away a dimension "
-        "(unsqueeze(1), squeeze(-1)), or give the model as many outputs as the target has.",
-        zh="损失函数要求目标与输入形状相同，而得到 {one} 与 {two}：请增加或去掉一维（unsqueeze(1)、squeeze(-1)），"
-        "或让模型的输出数与目标一致。",
+    ),
+    _of_loss(
+        r"Using a target size \((?P<one>torch\.Size\([^)]*\))\) that is different to the input size "
+        r"\((?P<two>torch\.Size\([^)]*\))\)",
     ),
     ordinary(
         _SHAPE,

@@ -236,7 +236,7 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="Lightning 不接受这种设置组合：“{why}”。",
     ),
     ordinary(
-        "trainer-settings",
+        _SETTINGS,
         # accelerate 0.20 to 1.15, state.py.
         r"\AValueError: AcceleratorState has already been initialized and cannot be changed[^\n]*?`(?P<flag>[^`]+)`",
         en="An Accelerator was made before with other settings than this one ({flag}), perhaps by TrainingArguments "
@@ -245,7 +245,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "整个程序只创建一个 Accelerator。",
     ),
     ordinary(
-        "trainer-settings",
+        _SETTINGS,
         # accelerate 0.20 to 1.15, state.py: the state is emptied by AcceleratorState._reset_state().
         r"\AAttributeError: .?(?P<state>AcceleratorState|PartialState).? object has no attribute",
         en="{state} is asked before an Accelerator (or PartialState) was made in this process, or after it was reset: "
@@ -275,7 +275,7 @@ SIGNATURES: tuple[Signature, ...] = (
         "内部或 fit() 之后，重启内核，或改用脚本而不是 notebook。",
     ),
     ordinary(
-        "trainer-settings",
+        _SETTINGS,
         # peft 0.3 to 0.19, tuners/tuners_utils.py and mapping tables by model type.
         r"\AValueError: Please specify `target_modules`",
         en="peft knows no default target_modules for this model's type: name the layers that LoRA is to adapt, or use "
