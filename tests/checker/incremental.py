@@ -24,6 +24,7 @@ from ranksafe.checker.rule_folder import RuleFolder
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.facts import data_parallel_reachable
+from ranksafe.rank_flow import rank_issues
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.project.protocol import Project
 
@@ -119,7 +120,7 @@ class EveryRankIssue(Rule):
     at_rest = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
-        for issue in module.rank_issues():
+        for issue in rank_issues(module):
             places = [issue.waits, issue.branch, issue.other_place]
             lines = [
                 place.module.range_of(place.node).start.line

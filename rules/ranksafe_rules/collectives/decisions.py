@@ -9,8 +9,8 @@ from ranksafe.checker.finding import Applicability, FixOffer
 from ranksafe.fixes.arguments import replace
 from ranksafe.fixes.statements import insert_before
 from ranksafe.localization import Translated
+from ranksafe.rank_flow import Issue
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.rank_flow.issues import Issue
 from ranksafe.source.position import Edit
 
 from ranksafe_rules.collectives.edits import distributed_name, new_name

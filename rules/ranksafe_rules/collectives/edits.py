@@ -15,8 +15,8 @@ from ranksafe.fixes.statements import (
     remove_statement,
     replace_statement,
 )
+from ranksafe.rank_flow import Issue, Kind, rank_issues
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.rank_flow.issues import Issue, Kind
 from ranksafe.source.position import Edit
 
 from ranksafe_rules.collectives.flow_rule import header_range
@@ -25,7 +25,7 @@ from ranksafe_rules.collectives.guards import Guarded, guarded
 
 def issue_at(finding: Finding, module: Module, kind: Kind) -> Issue | None:
     """The issue that a finding was made of, in the present text."""
-    for issue in module.rank_issues(finding.facts.get("ranks")):
+    for issue in rank_issues(module, finding.facts.get("ranks")):
         if issue.kind is kind and header_range(module, issue.place.node) == finding.range:
             return issue
     return None

@@ -13,8 +13,8 @@ from ranksafe.checker.finding import Finding, FixOffer, Related
 from ranksafe.checker.rule import Rule, Scope
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
+from ranksafe.rank_flow import Issue, Kind, rank_issues
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.rank_flow.issues import Issue, Kind
 from ranksafe.source.position import Position, Range
 
 MENTIONS = frozenset(
@@ -62,7 +62,7 @@ class RankFlowRule(Rule):
         """The issues of this rule's kind, where several ranks may run."""
         if launch.assumed_gpus < 2:
             return
-        for issue in module.rank_issues(launch.gpus):
+        for issue in rank_issues(module, launch.gpus):
             if issue.kind is self.kind:
                 found = self.finding(
                     module,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ranksafe.checker.finding import Applicability, FixOffer
 from ranksafe.localization import Translated
+from ranksafe.rank_flow import Issue, Kind
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.rank_flow.issues import Issue, Kind
 
 _ALL_RANKS = Translated(
     "Let all ranks perform {operation} (moves it out of the condition)",

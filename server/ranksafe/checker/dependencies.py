@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import ast
 
+from ranksafe.rank_flow import analysis as rank_flow
 from ranksafe.semantics.facts import UnitFacts
 from ranksafe.semantics.module import Module, ReadKey
-from ranksafe.semantics.rank_flow import analysis as rank_flow
 from ranksafe.semantics.units import ClassUnit, Unit
 
 _QUERY_OF_CONTEXT = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ranksafe.semantics.dictionaries import Dictionaries
 from ranksafe.semantics.facts import ModuleFacts, UnitFacts, facts_of_module, facts_of_unit
@@ -17,15 +17,13 @@ from ranksafe.semantics.flow import Flow
 from ranksafe.semantics.guards import Guard, GuardKind, Guards
 from ranksafe.semantics.libraries import canonical, is_library
 from ranksafe.semantics.names import Names
-from ranksafe.semantics.rank_flow.analysis import RankFlow
-from ranksafe.semantics.rank_flow.issues import Issue
-from ranksafe.semantics.rank_flow.operations import may_wrap
 from ranksafe.semantics.structure import Function, ModuleStructure
 from ranksafe.semantics.types import Types
 from ranksafe.semantics.unit_store import ReadKey
 from ranksafe.semantics.units import Unit, callee_name
 from ranksafe.semantics.values import Value, Values
 from ranksafe.semantics.walking import FUNCTIONS
+from ranksafe.semantics.wrapping import may_wrap
 from ranksafe.source.recovery import parse_tolerantly
 from ranksafe.source.text import SourceText
 
@@ -57,7 +55,8 @@ class Module(ModuleStructure):
         self.guards_of = Guards(self)
         self.types = Types(self)
         self._facts: ModuleFacts | None = None
-        self._rank_issues: tuple[int | None, list[Issue]] | None = None
+        self.answers: dict[str, Any] = {}
+        """What later layers computed for this text; dropped with it."""
         self._may_wrap: bool | None = None
         self._wrapped_before: bool | None = None
         self._other_files: dict[Path, tuple[str, Module | None]] = {}
@@ -68,7 +67,7 @@ class Module(ModuleStructure):
         """Drop what was computed from the text before."""
         super().text_changed(source)
         self._facts = None
-        self._rank_issues = None
+        self.answers.clear()
         self._may_wrap = None
 
     # -- structure
@@ -369,7 +368,7 @@ class Module(ModuleStructure):
             ):
                 yield call
 
-    # -- rank flow
+    # -- wrapped models
 
     @property
     def may_wrap_models(self) -> bool:
@@ -383,15 +382,6 @@ class Module(ModuleStructure):
         """Whether `may_wrap_models` has another answer than when this was asked before."""
         before, self._wrapped_before = self._wrapped_before, may_wrap(self.source.text)
         return before is not None and before != self._wrapped_before
-
-    def rank_issues(self, ranks: int | None = None) -> list[Issue]:
-        """What goes wrong between the ranks in this file; see `ranksafe.semantics.rank_flow`.
-
-        ``ranks``: how many there will be, where that is known.
-        """
-        if self._rank_issues is None or self._rank_issues[0] != ranks:
-            self._rank_issues = (ranks, RankFlow(self, ranks).issues())
-        return self._rank_issues[1]
 
     # -- facts
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from ranksafe.checker.finding import Finding, FixOffer
 from ranksafe.fixes.arguments import remove_keyword
+from ranksafe.rank_flow import Kind
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.rank_flow.issues import Kind
 from ranksafe.source.position import Edit
 
 from ranksafe_rules.collectives.edits import issue_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ranksafe.checker.finding import Finding, FixOffer
+from ranksafe.rank_flow import Kind
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.rank_flow.issues import Kind
 from ranksafe.source.position import Edit
 
 from ranksafe_rules.collectives.edits import out_of_the_condition

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ranksafe.checker.finding import FixOffer, Level
 from ranksafe.checker.rule import RuleMetadata
 from ranksafe.localization import Translated
+from ranksafe.rank_flow import Issue, Kind
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.rank_flow.issues import Issue, Kind
 
 from ranksafe_rules.collectives import decisions
 from ranksafe_rules.collectives.flow_rule import RankFlowRule, reason

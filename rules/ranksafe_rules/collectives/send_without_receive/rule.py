@@ -5,7 +5,7 @@ from __future__ import annotations
 from ranksafe.checker.finding import Level
 from ranksafe.checker.rule import RuleMetadata
 from ranksafe.localization import Translated
-from ranksafe.semantics.rank_flow.issues import Issue, Kind
+from ranksafe.rank_flow import Issue, Kind
 
 from ranksafe_rules.collectives.flow_rule import RankFlowRule
 

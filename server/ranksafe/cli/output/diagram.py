@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ranksafe.cli.terminal import Style, display_width
 from ranksafe.localization import Language, Translated
-from ranksafe.semantics.rank_flow.diagram import Row, Traces
-from ranksafe.semantics.rank_flow.diagram_cells import Cell
-from ranksafe.semantics.rank_flow.traces import Place
+from ranksafe.rank_flow.diagram import Row, Traces
+from ranksafe.rank_flow.diagram_cells import Cell
+from ranksafe.rank_flow.traces import Place
 
 _IN_FUNCTION = Translated(
     "What two ranks do in `{name}` ({path}:{line}):",

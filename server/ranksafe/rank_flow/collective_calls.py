@@ -1,0 +1,267 @@
+"""Collective operations on one rank: groups, roots, shapes, and what is equal on all ranks afterwards."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from ranksafe.rank_flow.binding import bind
+from ranksafe.rank_flow.expressions.groups import Groups, may_have
+from ranksafe.rank_flow.object_lists import note_misuse
+from ranksafe.rank_flow.operations import Operation
+from ranksafe.rank_flow.run import Run
+from ranksafe.rank_flow.sharding import (
+    FOR_ZERO3,
+    is_guarded_by_sharding,
+    is_of_unknown_stage,
+    is_sharded,
+)
+from ranksafe.rank_flow.traces import Event
+from ranksafe.rank_flow.values import (
+    NOTHING_KNOWN,
+    SAME,
+    Abstract,
+    Constant,
+    Object,
+    Sequence,
+    Value,
+    Varies,
+    combined,
+)
+from ranksafe.rank_flow.wrapped_by_libraries import wrapped_by_library
+from ranksafe.rank_flow.wrapped_models import WRAPS, prepared, wrap_model
+
+_TRAINING_ARGUMENTS = (
+    "TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig", "KTOConfig", "ORPOConfig",
+    "CPOConfig", "RewardConfig", "RLOOConfig", "PPOConfig", "GKDConfig",
+)  # fmt: skip
+
+
+def perform(run: Run, node: ast.Call, operation: Operation, receiver: Value | None) -> Value:
+    """What the operation returns; it is written to the trace if it synchronises ranks here."""
+    arguments = run.arguments(node)
+    if _is_off(node, operation):
+        return combined(*arguments)
+    sharded = operation.only == "sharded" and operation.word != "full_tensor"
+    if sharded and not _is_wrapped(receiver, arguments, "fsdp"):
+        trainer = operation.name.startswith("transformers.Trainer.") and _trains_sharded(run)
+        if not (
+            trainer
+            or is_guarded_by_sharding(run.module, node)
+            or (operation.name in FOR_ZERO3 and is_of_unknown_stage(receiver))
+        ):
+            return combined(*arguments)
+    if operation.only == "wrapped" and operation.word != "backward":
+        if not _is_wrapped(receiver, arguments, None):
+            return combined(*arguments)
+    if operation.kind == "wrap" and operation.name in WRAPS:
+        return wrap_model(run, node, WRAPS[operation.name])
+    if operation.kind == "wrap":
+        made = wrapped_by_library(run, node, operation, receiver, arguments)
+        if made is not None:
+            return made
+    if operation.word == "backward" and run.inside.no_sync:
+        return SAME
+    if operation.word in ("prepare", "init_process_group", "accumulate"):
+        return prepared(run, node, arguments) if operation.word == "prepare" else SAME
+    group, group_known = _group(run, node, operation)
+    event = Event(operation, run.place(node), group, group_known)
+    if isinstance(receiver, Object) and receiver.kind in ("library", "wrapped"):
+        event.model = receiver
+    if operation.root is not None:
+        root = operation.root.of(node)
+        if root is not None:
+            event.root = run.value(root)
+        elif operation.root_default is not None:
+            event.root = Constant(operation.root_default)
+        if operation.kind == "point-to-point":
+            event.peer = event.root
+            tag = None if operation.tag is None else operation.tag.of(node)
+            if tag is not None:
+                event.tag = run.value(tag)
+    if isinstance(event.peer, Constant) and isinstance(event.peer.constant, int):
+        run.largest_rank = max(run.largest_rank, event.peer.constant)
+    _tensor_of(run, event, node, operation)
+    note_misuse(run, event, node, operation)
+    if group is not None and group.detail is not None:
+        if run.world.rank not in group.detail:
+            run.note("outside-group", node, event=event)
+        elif not _has_root(event, (("", group),)):
+            sends = operation.kind == "point-to-point"
+            run.note("outside-group" if sends else "foreign-root", node, event=event)
+    elif not group_known and operation.kind == "collective":
+        _note_foreign_root(run, event, node, operation)
+    run.items.append(event)
+    result = _result(run, node, operation, event)
+    if isinstance(result, Object) and result.kind == "group":
+        event.members = result.detail
+        if any(item.arg == "use_local_synchronization" for item in node.keywords):
+            # Only the members meet then.
+            event.group, event.members = result, None
+            event.group_known = result.detail is not None
+    if _is_asynchronous(node, operation):
+        return Object("work", node=node, module=run.module)
+    return result
+
+
+def _note_foreign_root(run: Run, event: Event, node: ast.Call, operation: Operation) -> None:
+    """One of several groups, and the root is in none of those of this rank."""
+    expression = None if operation.group is None else operation.group.of(node)
+    value = None if expression is None else run.look(expression)
+    if isinstance(value, Abstract) and value.groups:
+        rank = run.world.rank
+        mine = tuple(item for item in value.groups if may_have((item,), rank))
+        if mine and not _has_root(event, mine):
+            run.note("foreign-root", node, event=event)
+
+
+def _has_root(event: Event, groups: Groups) -> bool:
+    """Whether the root, a rank of all processes, may be in one of the groups."""
+    root = event.root.constant if isinstance(event.root, Constant) else None
+    return not isinstance(root, int) or may_have(groups, root)
+
+
+def _group(run: Run, node: ast.Call, operation: Operation) -> tuple[Object | None, bool]:
+    expression = None if operation.group is None else operation.group.of(node)
+    if expression is None:
+        return None, True
+    value = run.value(expression)
+    if isinstance(value, Object) and value.kind == "group":
+        return value, value.detail is not None
+    if isinstance(value, Constant) and value.constant is None:
+        return None, True
+    name = run.module.qualified_name(expression)
+    if name is not None and name.endswith(".group.WORLD"):
+        return None, True
+    return None, False
+
+
+def _is_off(node: ast.Call, operation: Operation) -> bool:
+    """Whether the arguments say that nothing is sent: ``self.log(...)`` without ``sync_dist=True``."""
+    if operation.when is not None:
+        given = operation.when.of(node)
+        if not isinstance(given, ast.Constant) or given.value is not True:
+            return True
+    for parameter, value in operation.unless:
+        given = parameter.of(node)
+        if isinstance(given, ast.Constant) and given.value == value:
+            return True
+    return False
+
+
+def _is_asynchronous(node: ast.Call, operation: Operation) -> bool:
+    if operation.always_asynchronous:
+        return True
+    if operation.asynchronous is None:
+        return False
+    given = operation.asynchronous.of(node)
+    return isinstance(given, ast.Constant) and given.value is True
+
+
+def _trains_sharded(run: Run) -> bool:
+    """Whether the file gives a Trainer's arguments FSDP or DeepSpeed."""
+    module = run.module
+    return any(
+        keyword.arg in ("fsdp", "deepspeed", "fsdp_config")
+        and not (isinstance(keyword.value, ast.Constant) and not keyword.value.value)
+        for name in _TRAINING_ARGUMENTS
+        for call in module.calls_written(name)
+        for keyword in call.keywords
+    )
+
+
+def _is_wrapped(receiver: Value | None, values: list[Value], how: str | None) -> bool:
+    found = [value for value in (receiver, *values) if isinstance(value, Object)]
+    if how == "fsdp":
+        return any(is_sharded(thing) for thing in found)
+    return any(thing.kind == "wrapped" for thing in found)
+
+
+def _tensor_of(run: Run, event: Event, node: ast.Call, operation: Operation) -> None:
+    """Shape and element type of what is communicated, where they are known."""
+    name = operation.name
+    if not name.startswith(("torch.distributed.", "accelerate.")):
+        return
+    takes_output = name.startswith("torch.distributed.all_gather")
+    if "object" in operation.word:
+        if node.args:
+            value = run.look(node.args[0])
+            if isinstance(value, Sequence) and operation.word == "broadcast_object_list":
+                event.shape = (len(value.items),)
+        return
+    position = 1 if takes_output else 0
+    if position >= len(node.args) or operation.kind != "collective":
+        return
+    value = run.look(node.args[position])
+    if not isinstance(value, Abstract):
+        return
+    event.shape, event.dtype = value.shape, value.dtype
+    varies = isinstance(value.shape, Varies) and value.shape.certain
+    if varies and "gather" in operation.word:
+        run.note("shape", node, value=value, event=event)
+
+
+def _result(run: Run, node: ast.Call, operation: Operation, event: Event) -> Value:
+    same: Value = replace(SAME if event.group is None else NOTHING_KNOWN, agreed=True)
+    if operation.complete_on_root:
+        root = event.root.constant if isinstance(event.root, Constant) else 0
+        origin = run.origin(node, Varies.BY_DATA)
+        same = Abstract(Varies.BY_DATA, origin, complete_on=root if isinstance(root, int) else 0)
+    result = operation.result
+    if result == "return":
+        return same
+    if result is not None and not isinstance(result, str):
+        target = result.of(node)
+        if isinstance(target, (ast.Name, ast.Attribute)):
+            before = run.look(target)
+            _send_from_here(run, event, before)
+            if isinstance(before, Sequence):
+                bind(run, target, Sequence((same,) * len(before.items)))
+            elif isinstance(before, Abstract) or (
+                isinstance(before, Constant) and before.constant is not None
+            ):
+                bind(run, target, same)
+        return NOTHING_KNOWN
+    if operation.kind == "group-construction":
+        return _new_group(run, node, operation)
+    if operation.word.endswith("state_dict"):
+        # Whatever is in it, it is there: code asks ``state_dict is not None``.
+        return Object("value", node=node, module=run.module)
+    return NOTHING_KNOWN
+
+
+def _send_from_here(run: Run, event: Event, sent: Value) -> None:
+    """On the source of a broadcast, what is sent is what all ranks have afterwards."""
+    root = event.root.constant if isinstance(event.root, Constant) else None
+    if not event.operation.word.startswith("broadcast") or root != run.world.rank:
+        return
+    items = sent.items if isinstance(sent, Sequence) else (sent,)
+    variables = run.frame.variables
+    for name, value in variables.items():
+        if isinstance(value, Abstract) and any(value is item for item in items):
+            variables[name] = replace(value, varies=Varies.NO)
+
+
+def _new_group(run: Run, node: ast.Call, operation: Operation) -> Value:
+    if operation.name.rpartition(".")[2] != "new_group":
+        return NOTHING_KNOWN
+    given = node.args[0] if node.args else None
+    for item in node.keywords:
+        if item.arg == "ranks":
+            given = item.value
+    members: tuple[int, ...] | None = None
+    if given is None:
+        members = tuple(range(run.world.size))
+    else:
+        value = run.value(given)
+        if isinstance(value, Sequence):
+            constants = [item.constant for item in value.items if isinstance(item, Constant)]
+            if len(constants) == len(value.items) and all(
+                isinstance(item, int) for item in constants
+            ):
+                members = tuple(sorted(constants))
+        elif isinstance(value, Constant) and isinstance(value.constant, (range, tuple)):
+            members = tuple(value.constant)
+    if members:
+        run.largest_rank = max(run.largest_rank, *members)
+    return Object("group", node=node, module=run.module, detail=members)

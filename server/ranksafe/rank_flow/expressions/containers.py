@@ -1,0 +1,101 @@
+"""Containers: displays and comprehensions."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import Any
+
+from ranksafe.rank_flow.binding import bind_each, bind_item
+from ranksafe.rank_flow.expressions.groups import dictionary_of_groups
+from ranksafe.rank_flow.generators.generators import iterated
+from ranksafe.rank_flow.library_calls.iteration import element
+from ranksafe.rank_flow.run import Run
+from ranksafe.rank_flow.traces import Loop, matters
+from ranksafe.rank_flow.values import (
+    LONGEST,
+    Constant,
+    Sequence,
+    Value,
+    Varies,
+    combined,
+    length_of,
+    origin_of,
+    truth_of,
+)
+
+
+def display(run: Run, node: ast.Tuple | ast.List | ast.Set) -> Value:
+    """``(a, b)``, ``[a, b]``, ``{a, b}``."""
+    items = [run.value(item) for item in node.elts]
+    if any(isinstance(item, ast.Starred) for item in node.elts):
+        return combined(*items)
+    return Sequence(tuple(items))
+
+
+def dictionary(run: Run, node: ast.Dict) -> Value:
+    """``{a: b}``."""
+    values = [run.value(item) for item in node.values]
+    keys = [None if key is None else run.value(key) for key in node.keys]
+    if values and all(isinstance(key, Constant) for key in keys):
+        found = combined(*values)
+        # A loop over it gives the keys.
+        each = Sequence(tuple(key for key in keys if key is not None))
+        groups = dictionary_of_groups(keys, values)
+        return replace(found, length=Varies.NO, each=element(each), groups=groups)
+    if not node.keys:
+        return replace(combined(), groups=())
+    return combined(*values)
+
+
+def _item_by_item(
+    run: Run, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, source: Value, length: int
+) -> Sequence | None:
+    """The items of a comprehension over few values; None where a condition does not tell which are left."""
+    items = []
+    generator = node.generators[0]
+    for index in range(length):
+        bind_item(run, generator.target, source, index)
+        kept = [truth_of(run.value(test)) for test in generator.ifs]
+        if None in kept and False not in kept:
+            return None
+        if False not in kept:
+            items.append(run.value(node.elt))
+    return Sequence(tuple(items), source.origin if isinstance(source, Sequence) else None)
+
+
+def comprehension(run: Run, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:
+    """``[f(x) for x in xs if x]``, and of sets and generators."""
+    saved = dict(run.frame.variables)
+    outer = run.items
+    sources_ = []
+    conditions = []
+    for generator in node.generators:
+        iterable = run.value(generator.iter)
+        iterable = iterated(run, iterable, generator.iter)
+        sources_.append(iterable)
+        bind_each(run, generator.target, iterable)
+        conditions += [run.value(test) for test in generator.ifs]
+    length = length_of(sources_[0])
+    if len(node.generators) == 1 and not isinstance(length, Varies) and length <= LONGEST:
+        items = _item_by_item(run, node, sources_[0], length)
+        if items is not None:
+            run.frame.variables = saved
+            return items
+    run.items = []
+    element = run.value(node.elt)
+    inner, run.items = run.items, outer
+    if matters(inner):
+        count: Any = length
+        run.items.append(Loop(run.place(node), count, inner, sources_[0], bool(run.inside.joined)))
+    run.frame.variables = saved
+    found = combined(element, *sources_, *conditions)
+    varies = max((item.varies for item in conditions), default=Varies.NO)
+    if node.generators[0].ifs and sources_[0].varies is Varies.BY_DATA:
+        varies = Varies.BY_DATA
+    if varies.certain:
+        origin = origin_of(*conditions) or found.origin
+        return replace(found, length=varies, origin=origin)
+    if len(node.generators) == 1 and not conditions and isinstance(length, Varies):
+        return replace(found, length=length)
+    return found

@@ -1,0 +1,46 @@
+"""Dictionaries of groups: which group a key names, and which ones it may be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from ranksafe.rank_flow.values import NOTHING_KNOWN, Abstract, Constant, Object, Value
+
+Groups = tuple[tuple[Any, Object], ...]
+
+
+def dictionary_of_groups(keys: Iterable[Value | None], values: Iterable[Value]) -> Groups | None:
+    """Keys and groups, where all keys are constants and all values groups."""
+    found = []
+    for key, value in zip(keys, values, strict=True):
+        if not isinstance(key, Constant) or not isinstance(value, Object) or value.kind != "group":
+            return None
+        found.append((key.constant, value))
+    return tuple(found)
+
+
+def with_group(before: Abstract, key: Value, value: Value) -> Abstract:
+    """The dictionary after ``groups[key] = value``."""
+    groups = before.groups
+    if groups is None or not isinstance(key, Constant):
+        return replace(before, groups=None)
+    if not isinstance(value, Object) or value.kind != "group":
+        return replace(before, groups=None)
+    kept = tuple(item for item in groups if item[0] != key.constant)
+    return replace(before, groups=(*kept, (key.constant, value)))
+
+
+def group_at(base: Abstract, index: Value) -> Value | None:
+    """``groups[index]``; one of all groups where the key is not known. None where it is no dictionary of groups."""
+    if not base.groups:
+        return None
+    if isinstance(index, Constant):
+        return next((group for key, group in base.groups if key == index.constant), None)
+    return replace(NOTHING_KNOWN, groups=base.groups)
+
+
+def may_have(groups: Groups, rank: int) -> bool:
+    """Whether a rank is a member of one of the groups, or of one whose members are not known."""
+    return any(group.detail is None or rank in group.detail for _, group in groups)

@@ -1,0 +1,185 @@
+"""Operators: computed where both sides are known."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ranksafe.rank_flow.expressions.slices import pads
+from ranksafe.rank_flow.library_calls.element_types import FLOATING
+from ranksafe.rank_flow.run import Run
+from ranksafe.rank_flow.values import (
+    LONGEST,
+    NOTHING_KNOWN,
+    Abstract,
+    Constant,
+    Object,
+    Sequence,
+    Share,
+    Value,
+    Varies,
+    combined,
+    elementwise,
+    origin_of,
+)
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.truediv,
+    ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+_COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda left, right: left in right,
+    ast.NotIn: lambda left, right: left not in right,
+}
+
+
+def binary(run: Run, node: ast.BinOp) -> Value:
+    """``a + b`` and its like."""
+    left, right = (
+        run.value(node.left),
+        run.value(node.right),
+    )
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        if left.origin is not None and isinstance(node.op, (ast.Mod, ast.FloorDiv)):
+            run.depends_on_parity = True
+        return _computed(_BINARY.get(node.op.__class__), left, right)
+    if isinstance(node.op, ast.Mult):
+        items, times = (left, right) if isinstance(left, Sequence) else (right, left)
+        if (
+            isinstance(items, Sequence)
+            and isinstance(times, Constant)
+            and isinstance(times.constant, int)
+        ):
+            if 0 <= times.constant * len(items.items) <= LONGEST:
+                return Sequence(items.items * times.constant)
+    if isinstance(node.op, ast.Add) and isinstance(left, Sequence) and isinstance(right, Sequence):
+        return Sequence(left.items + right.items)
+    return _shared_out(run, node, left, right)
+
+
+def _shared_out(run: Run, node: ast.BinOp, left: Value, right: Value) -> Value:
+    """Arithmetic with something unknown; remembers how a length is cut into parts."""
+    found = elementwise(left, right)
+    if isinstance(node.op, ast.Div):
+        found = replace(found, dtype=FLOATING)
+    if isinstance(node.op, ast.Add) and (pads(node.left) or pads(node.right)):
+        return replace(found, share=Share.EVEN, length=Varies.PERHAPS, shape=Varies.PERHAPS)
+    if isinstance(node.op, ast.Sub) and isinstance(right, Abstract):
+        # What is missing in a share makes it even.
+        return replace(
+            found, share=None if right.share in (Share.ROUNDED, Share.UNEVEN) else found.share
+        )
+    by_size = isinstance(right, Constant) and right.constant == run.world.size
+    if by_size and isinstance(node.op, (ast.Mod, ast.FloorDiv)) and run.world.size > 1:
+        rounded_up = isinstance(node.op, ast.FloorDiv) and isinstance(
+            node.left, (ast.UnaryOp, ast.BinOp)
+        )
+        return replace(found, share=Share.ROUNDED if rounded_up else Share.EVEN)
+    return found
+
+
+def unary(run: Run, node: ast.UnaryOp) -> Value:
+    """``not a``, ``-a``."""
+    value = run.value(node.operand)
+    if isinstance(value, Constant):
+        if isinstance(node.op, ast.Not):
+            return Constant(not value.constant, value.origin)
+        if isinstance(node.op, ast.USub) and isinstance(value.constant, (int, float)):
+            return Constant(-value.constant, value.origin)
+    if isinstance(node.op, ast.Not) and isinstance(value, Sequence):
+        return Constant(not value.items)
+    return combined(value)
+
+
+def compare(run: Run, node: ast.Compare) -> Value:
+    """``a == b``, ``a in b`` and their like."""
+    values = [
+        run.value(node.left),
+        *(run.value(item) for item in node.comparators),
+    ]
+    if len(values) == 2:
+        left, right = values
+        test = _COMPARE.get(node.ops[0].__class__)
+        if isinstance(left, Constant):
+            plain = _plain(right)
+            if plain is not None:
+                _note_comparison(run, left, plain)
+                return _computed(test, left, plain)
+        if isinstance(node.ops[0], (ast.Is, ast.IsNot)) and isinstance(right, Constant):
+            if _is_none(right) and isinstance(left, (Object, Sequence)):
+                return Constant(isinstance(node.ops[0], ast.IsNot))
+        if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            if isinstance(left, Abstract) and left.none_somewhere and _is_none(right):
+                return Abstract(Varies.BY_DATA, left.origin, decides=True)
+            # Whether a value is there at all is usually up to the code, not to a rank's data.
+            return NOTHING_KNOWN
+        if isinstance(node.ops[0], (ast.In, ast.NotIn)) and isinstance(left, Constant):
+            if left.origin is None:
+                return NOTHING_KNOWN
+            return Abstract(left.varies, left.origin, decides=True)
+    return replace(combined(*values), decides=True)
+
+
+def _is_none(value: Value) -> bool:
+    return isinstance(value, Constant) and value.constant is None
+
+
+def _note_comparison(run: Run, left: Constant, right: Constant) -> None:
+    if left.origin is None and right.origin is None:
+        return
+    for side in (left, right):
+        if side.origin is None:
+            named = side.constant if isinstance(side.constant, tuple) else (side.constant,)
+            for item in named:
+                if isinstance(item, int) and item < 16:
+                    run.largest_rank = max(run.largest_rank, item)
+
+
+def computed(operation: ast.operator, left: Constant, right: Constant) -> Value:
+    """The result of an operator on two constants."""
+    return _computed(_BINARY.get(operation.__class__), left, right)
+
+
+def _computed(
+    operation: Callable[[Any, Any], Any] | None, left: Constant, right: Constant
+) -> Value:
+    if operation is None:
+        return combined(left, right)
+    a, b = left.constant, right.constant
+    if isinstance(a, (str, tuple)) and isinstance(b, int) and operation is operator.mul:
+        return combined(left, right)
+    try:
+        result = operation(a, b)
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+        return combined(left, right)
+    if isinstance(result, int) and abs(result) > 10**12:
+        return combined(left, right)
+    return Constant(result, origin_of(left, right))
+
+
+def _plain(value: Value) -> Constant | None:
+    """A value as a constant: a tuple of constants is one."""
+    if isinstance(value, Constant):
+        return value
+    if isinstance(value, Sequence) and all(isinstance(item, Constant) for item in value.items):
+        constants = tuple(item.constant for item in value.items)  # type: ignore[union-attr]
+        return Constant(constants, origin_of(*value.items))
+    return None

@@ -1,0 +1,210 @@
+"""Functions, classes and module-level values of the project, in this file and in others."""
+
+from __future__ import annotations
+
+import ast
+
+from ranksafe.rank_flow.mentions import mentioned_in
+from ranksafe.rank_flow.values import NOTHING_KNOWN, Constant, Object, Value
+from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import FUNCTIONS
+
+_LIMIT = 40
+_SAME_NAME = 4
+_SMALL = 12
+
+
+class Functions:
+    """Finds what calls run. One for each file that is analysed; answers hold as long as its text does."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._concerns: dict[int, bool] = {}
+        self._performs: dict[int, bool] = {}
+
+    # -- resolving
+
+    def named(self, module: Module, function: ast.expr) -> Object | None:
+        """The function or class of the project that an expression names."""
+        if isinstance(function, ast.Name):
+            scope, bindings = module.names.bindings(function)
+            if scope is not None and len(bindings) == 1:
+                found = self._definition(module, bindings[0])
+                if found is not None:
+                    return found
+        name = module.qualified_name(function)
+        if name is None or name.startswith("builtins."):
+            return None
+        return self._in_project(module, name)
+
+    def _definition(self, module: Module, node: ast.AST) -> Object | None:
+        if isinstance(node, FUNCTIONS):
+            module.read_unit_of(node)
+            return Object("function", node=node, module=module)
+        if isinstance(node, ast.ClassDef):
+            return Object("class", type=module.class_name(node), node=node, module=module)
+        return None
+
+    def _in_project(self, module: Module, name: str) -> Object | None:
+        found = module.project_definition(name)
+        if found is None:
+            return None
+        other, node = found
+        return self._definition(other, node)
+
+    def method(self, thing: Object, name: str) -> Object | None:
+        """A method of an object of the project, from its class or the classes it derives from."""
+        if not isinstance(thing.node, ast.ClassDef) or thing.module is None:
+            return None
+        pending: list[tuple[Module, ast.ClassDef]] = [(thing.module, thing.node)]
+        for _ in range(8):
+            if not pending:
+                return None
+            module, cls = pending.pop(0)
+            found = module.method(cls, name)
+            if found is not None:
+                return Object("function", node=found, module=module)
+            for base in cls.bases:
+                definition = self.named(module, base)
+                if definition is not None and isinstance(definition.node, ast.ClassDef):
+                    assert definition.module is not None
+                    pending.append((definition.module, definition.node))
+        return None
+
+    def class_attribute(self, thing: Object, name: str) -> Value | None:
+        """What a class body binds to a name: nothing is known of it but that it is there."""
+        if not isinstance(thing.node, ast.ClassDef) or thing.module is None:
+            return None
+        return NOTHING_KNOWN if thing.module.binds_in_class(thing.node, name) else None
+
+    def library_constant(self, name: str) -> Value | None:
+        """A constant of a library that matters here."""
+        if name.endswith(".group.WORLD"):
+            return Constant(None)
+        return None
+
+    # -- what is worth following
+
+    def concerns(self, function: Object) -> bool:
+        """Whether a function, or one that it calls, performs a collective or looks at the rank."""
+        return self._ask(function, self._concerns, True)
+
+    def worth_a_look(self, function: Object) -> bool:
+        """Whether ranks may part in the function itself: it performs collectives, or branches on the rank."""
+        if self.performs(function):
+            return True
+        node = function.node
+        if node is None or function.module is None:
+            return False
+        return self._branches(function) and self.concerns(function)
+
+    def _branches(self, function: Object) -> bool:
+        """Whether the function, or one that it calls, has a branch."""
+        module, node = function.module, function.node
+        assert module is not None
+        assert node is not None
+        found = mentioned_in(module, node)
+        if found.branches:
+            return True
+        return any(
+            item.node is not None
+            and item.module is not None
+            and mentioned_in(item.module, item.node).branches
+            for callee in found.callees[:_LIMIT]
+            for item in self._callees(module, callee)
+        )
+
+    def worth_following(self, function: Object) -> bool:
+        """Whether a call of the function can change what ranks do: it performs collectives, or is a small helper that
+        looks at the rank."""
+        if self.performs(function):
+            return True
+        return self.is_small(function) and self.concerns(function)
+
+    def is_small(self, function: Object) -> bool:
+        """Whether following a call of the function costs little."""
+        body = getattr(function.node, "body", None)
+        return not isinstance(body, list) or len(body) <= _SMALL
+
+    def performs(self, function: Object) -> bool:
+        """Whether a function, or one that it calls, may perform a collective."""
+        return self._ask(function, self._performs, False)
+
+    def _ask(self, function: Object, known: dict[int, bool], rank: bool) -> bool:
+        node = function.node
+        if node is None or function.module is None:
+            return False
+        answer = known.get(id(node))
+        if answer is None:
+            known[id(node)] = False
+            answer = self._compute(function, node, known, rank)
+            known[id(node)] = answer
+        return answer
+
+    def _compute(self, function: Object, node: ast.AST, known: dict[int, bool], rank: bool) -> bool:
+        module = function.module
+        assert module is not None
+        words_ = mentioned_in(module, node)
+        if words_.performs or (rank and words_.looks_at_rank):
+            return True
+        return any(
+            self._ask(found, known, rank)
+            for callee in words_.callees[:_LIMIT]
+            for found in self._callees(module, callee)
+        )
+
+    def _callees(self, module: Module, callee: ast.expr) -> list[Object]:
+        """The functions that a call may run, as far as its text tells."""
+        if isinstance(callee, ast.Attribute):
+            return self._methods_called(module, callee)
+        if isinstance(callee, ast.Name):
+            found = self.named(module, callee)
+            if found is not None and found.kind == "class":
+                made = Object("object", type=found.type, node=found.node, module=found.module)
+                found = self.method(made, "__init__")
+            return [] if found is None else [found]
+        return []
+
+    def _methods_called(self, module: Module, callee: ast.Attribute) -> list[Object]:
+        cls = module.class_of_self(callee.value)
+        if cls is not None:
+            owner = Object("object", type="", node=cls, module=module)
+            found = self.method(owner, callee.attr)
+            return self._held_called(module, cls, callee.attr) if found is None else [found]
+        if isinstance(callee.value, ast.Name):
+            found = self.named(module, callee)
+            if found is not None:
+                return [found]
+        made = self._made(module, callee.value)
+        if made is not None:
+            found = self.method(made, callee.attr)
+            return [] if found is None else [found]
+        # Of an object that only running tells: any class of the file may be its own.
+        return [
+            Object("function", node=method, module=module)
+            for method in module.methods_named(callee.attr)[:_SAME_NAME]
+        ]
+
+    def _held_called(self, module: Module, cls: ast.ClassDef, attribute: str) -> list[Object]:
+        """What calling an object runs that the class keeps in an attribute."""
+        found = []
+        for store in module.attribute_stores(cls, attribute)[:_SAME_NAME]:
+            value = module.assigned_to_attribute(store)
+            made = None if value is None else self._made(module, value)
+            for name in ("__call__", "forward"):
+                method = None if made is None else self.method(made, name)
+                if method is not None:
+                    found.append(method)
+        return found
+
+    def _made(self, module: Module, node: ast.expr) -> Object | None:
+        """An object of the project that is constructed where it is named, or in the same function."""
+        values = [node]
+        if isinstance(node, ast.Name):
+            values = module.flow.assigned_values(node)
+        for value in values:
+            if isinstance(value, ast.Call):
+                found = self.named(module, value.func)
+                if found is not None and found.kind == "class":
+                    return Object("object", type=found.type, node=found.node, module=found.module)
+        return None

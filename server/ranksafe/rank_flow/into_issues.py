@@ -1,0 +1,192 @@
+"""Makes issues of what was found: of differences, of local decisions, of notes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ranksafe.rank_flow.comparison.differences import Difference, Mismatch
+from ranksafe.rank_flow.issues import Issue, Kind
+from ranksafe.rank_flow.local_decisions import LocalDecision
+from ranksafe.rank_flow.run import Note, Run
+from ranksafe.rank_flow.sharding import is_sharded
+from ranksafe.rank_flow.traces import Event, Exit, Place
+from ranksafe.rank_flow.values import Abstract, Share, Varies, origin_of
+from ranksafe.rank_flow.wrapped_by_libraries import ENGINE
+from ranksafe.semantics.module import Module
+
+_STATE_WORDS = frozenset(
+    {"state_dict", "save_model", "generate", "save_state", "get_state_dict", "GatheredParameters"}
+)
+_CHECKPOINT_WORDS = frozenset({"save", "load", "save_checkpoint", "load_checkpoint"})
+_FORWARD_WORDS = frozenset({"forward", "backward", "training_step", "prediction_step", "step"})
+
+
+def of_difference(difference: Difference, module: Module) -> Issue | None:
+    """What the comparison of two ranks found; None where the ranks part in another file."""
+    if isinstance(difference, Mismatch):
+        return _of_mismatch(difference)
+    event, branch = difference.waiting, difference.branch
+    if branch is None or branch.module is not module:
+        return None
+    other = difference.other
+    left = difference.left
+    origin = None if difference.condition is None else origin_of(difference.condition)
+    constructs = event.operation.kind == "group-construction"
+    if difference.uneven:
+        return Issue(
+            Kind.UNEVEN_LOOP, branch, event.operation.word, waits=event.place, origin=origin
+        )
+    if left is not None and left.place.module is module and not constructs:
+        return Issue(
+            Kind.LOOP_EXIT, left.place, event.operation.word, waits=event.place, branch=branch,
+            origin=origin,
+        )  # fmt: skip
+    return Issue(
+        _kind_of(event),
+        _seen_from(event.place, branch),
+        event.operation.word,
+        waits=event.place,
+        waiting_rank=difference.waits,
+        other=other.operation.word if isinstance(other, Event) else "",
+        other_place=None if other is None else other.place,
+        branch=branch,
+        origin=origin,
+    )
+
+
+def of_decision(decision: LocalDecision, module: Module) -> Iterator[Issue]:
+    """What a branch or loop that each rank decides for itself does to the others."""
+    branch = decision.place
+    if branch.module is not module:
+        return
+    origin = origin_of(decision.condition)
+    event = decision.event
+    if event.operation.when is not None:
+        # A metric that is logged at all is reduced at the end of the epoch, on all ranks that have logged it once.
+        return
+    if decision.complete_on is not None and decision.kind != "count":
+        test = getattr(branch.node, "test", branch.node)
+        place = Place(test, branch.module, branch.calls)
+        yield Issue(
+            Kind.REDUCED_DECISION, place, event.operation.word, waits=event.place,
+            branch=branch, origin=origin,
+        )  # fmt: skip
+        return
+    if decision.kind == "count" and _counts_ranks(decision):
+        yield Issue(
+            _kind_of(event), _seen_from(event.place, branch), event.operation.word,
+            waits=event.place, branch=branch, origin=origin,
+        )  # fmt: skip
+    elif decision.kind == "count":
+        yield Issue(
+            Kind.UNEVEN_LOOP, branch, event.operation.word, waits=event.place, origin=origin
+        )
+    elif decision.kind == "exit":
+        assert isinstance(decision.exit, Exit)
+        if decision.exit.place.module is module:
+            yield Issue(
+                Kind.LOOP_EXIT, decision.exit.place, event.operation.word, waits=event.place,
+                branch=branch, origin=origin,
+            )  # fmt: skip
+    else:
+        yield Issue(
+            _kind_of(event), _seen_from(event.place, branch), event.operation.word,
+            waits=event.place, branch=branch, origin=origin,
+        )  # fmt: skip
+
+
+def of_notes(runs: list[Run], module: Module) -> Iterator[Issue]:
+    """What ranks met by themselves, each place once."""
+    met: dict[tuple[str, int], list[tuple[int, Note]]] = {}
+    for rank, run in enumerate(runs):
+        for note in run.notes:
+            met.setdefault((note.kind, id(note.place.node)), []).append((rank, note))
+    for (kind, place), notes in met.items():
+        ranks = {rank for rank, _ in notes}
+        if kind == "root-object-list":
+            continue
+        at_root = any(known == ("root-object-list", place) for known in met)
+        if kind == "object-list" and not _given_by_all(notes, ranks, len(runs), at_root):
+            continue
+        issue = _of_note(kind, notes[0][1], ranks, len(runs), module)
+        if issue is not None:
+            yield issue
+
+
+def _of_note(kind: str, note: Note, ranks: set[int], size: int, module: Module) -> Issue | None:
+    operation = "" if note.event is None else note.event.operation.word
+    origin = None if note.value is None else origin_of(note.value)
+    if kind == "value":
+        if len(ranks) == size or note.place.module is not module:
+            return None
+        return Issue(Kind.ONE_RANK_VALUE, note.place, "", branch=note.branch, name=note.name)
+    kinds = {
+        "shape": Kind.SHAPES,
+        "object-list": Kind.OBJECT_LIST,
+        "no-object-list": Kind.OBJECT_LIST,
+        "outside-group": Kind.OUTSIDE_GROUP,
+        "foreign-root": Kind.ROOT,
+        "handler": Kind.EXCEPTION_HANDLER,
+        "swallowed": Kind.EXCEPTION_HANDLER,
+    }
+    waits = None if note.event is None else note.event.place
+    return Issue(
+        kinds[kind], note.place, operation, waits=waits, branch=note.branch, origin=origin,
+        name="member" if kind == "foreign-root" else "",
+    )  # fmt: skip
+
+
+def _given_by_all(notes: list[tuple[int, Note]], ranks: set[int], size: int, at_root: bool) -> bool:
+    """Whether a list is given on the root and on every other rank too."""
+    event = notes[0][1].event
+    if event is None or not event.operation.complete_on_root:
+        return True
+    root = getattr(event.root, "constant", None)
+    return at_root and ranks == {rank for rank in range(size) if rank != root}
+
+
+def _counts_ranks(decision: LocalDecision) -> bool:
+    """Whether a loop runs as often as the rank says, not as often as the rank has data."""
+    condition = decision.condition
+    if isinstance(condition, Abstract) and condition.share in (Share.ROUNDED, Share.UNEVEN):
+        return False
+    return isinstance(decision.place.node, ast.While) and condition.varies is Varies.BY_RANK
+
+
+def _of_mismatch(difference: Mismatch) -> Issue:
+    event = difference.event
+    kind = {
+        "root": Kind.ROOT,
+        "members": Kind.GROUP_CONSTRUCTION,
+        "list": Kind.OBJECT_LIST,
+        "dtype": Kind.ROOT,
+        "shape": Kind.SHAPES if "gather" in event.operation.word else Kind.ROOT,
+    }[difference.what]
+    origin = None if event.root is None else origin_of(event.root)
+    return Issue(kind, event.place, event.operation.word, origin=origin, name=difference.what)
+
+
+def _kind_of(event: Event) -> Kind:
+    operation = event.operation
+    if operation.kind == "group-construction":
+        return Kind.GROUP_CONSTRUCTION
+    if operation.word == "full_tensor":
+        return Kind.COLLECTIVE
+    if operation.only == "sharded" or operation.word in _STATE_WORDS:
+        return Kind.SHARDED_STATE
+    if operation.word in _CHECKPOINT_WORDS and (
+        operation.name.startswith(ENGINE) or is_sharded(event.model)
+    ):
+        return Kind.SHARDED_STATE
+    if operation.kind == "step" and operation.word in _FORWARD_WORDS:
+        return Kind.WRAPPED_FORWARD
+    return Kind.COLLECTIVE
+
+
+def _seen_from(place: Place, branch: Place) -> Place:
+    """The node of the function in which the ranks separate: the collective, or the call that leads to it."""
+    depth = len(branch.calls)
+    chain = [*place.calls, (place.node, place.module)]
+    node, module = chain[min(depth, len(chain) - 1)]
+    return Place(node, module, place.calls[:depth])

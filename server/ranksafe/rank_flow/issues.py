@@ -1,0 +1,56 @@
+"""What the analysis finds, in terms that rules make messages of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ranksafe.rank_flow.traces import Place
+from ranksafe.rank_flow.values import Origin
+
+
+class Kind(str, Enum):
+    """Which of the rank-flow pitfalls."""
+
+    COLLECTIVE = "collective"
+    SHARDED_STATE = "sharded-state"
+    WRAPPED_FORWARD = "wrapped-forward"
+    LOOP_EXIT = "loop-exit"
+    REDUCED_DECISION = "reduced-decision"
+    UNEVEN_LOOP = "uneven-loop"
+    EVEN_LOOP = "even-loop"
+    """No pitfall: what a caller knows of a loop. Never reported."""
+    SHAPES = "shapes"
+    OBJECT_LIST = "object-list"
+    ONE_RANK_VALUE = "one-rank-value"
+    EXCEPTION_HANDLER = "exception-handler"
+    OUTSIDE_GROUP = "outside-group"
+    GROUP_CONSTRUCTION = "group-construction"
+    NEVER_WAITED_FOR = "never-waited-for"
+    OTHER_PATH = "other-path"
+    ROOT = "root"
+    PEER = "peer"
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One finding of the analysis."""
+
+    kind: Kind
+    place: Place
+    """Where it is reported."""
+    operation: str
+    """The collective that ranks wait in, or that is used wrongly."""
+    waits: Place | None = None
+    """Where the ranks that wait are, when that is not `place`."""
+    waiting_rank: int | None = None
+    """A rank that waits; None when it depends on the data."""
+    other: str = ""
+    """What the others do instead: the name of another collective; empty when they do nothing more here."""
+    other_place: Place | None = None
+    branch: Place | None = None
+    """The condition at which ranks separate."""
+    origin: Origin | None = None
+    """Why the condition differs between ranks."""
+    name: str = ""
+    """The variable, for values that one rank has."""

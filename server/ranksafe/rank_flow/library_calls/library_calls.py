@@ -1,0 +1,137 @@
+"""Calls that are not followed: asks what knows the function, and combines the arguments where nothing does."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from ranksafe.rank_flow.generators.exhaustion import Taken
+from ranksafe.rank_flow.generators.generators import data_of, iterated, object_length
+from ranksafe.rank_flow.library_calls.builtin_functions import of_builtin
+from ranksafe.rank_flow.library_calls.data import of_data
+from ranksafe.rank_flow.library_calls.element_types import after_method
+from ranksafe.rank_flow.library_calls.iteration import iterates, of_iteration
+from ranksafe.rank_flow.library_calls.methods import TESTS, method_call
+from ranksafe.rank_flow.library_calls.tensors import of_tensors
+from ranksafe.rank_flow.library_objects import library_object
+from ranksafe.rank_flow.run import Run
+from ranksafe.rank_flow.tables import named
+from ranksafe.rank_flow.traces import Event, Opaque
+from ranksafe.rank_flow.values import (
+    NOTHING_KNOWN,
+    Abstract,
+    Constant,
+    Object,
+    Value,
+    Varies,
+    combined,
+    made_by,
+)
+from ranksafe.rank_flow.wrapped_models import BACKWARD
+from ranksafe.semantics.units import callee_name
+
+_STATES = frozenset(
+    {
+        "accelerate.Accelerator",
+        "accelerate.PartialState",
+        "accelerate.state.PartialState",
+        "accelerate.state.AcceleratorState",
+    }
+)
+_VALUE_FUNCTIONS = ("torch.", "math.", "numpy.", "builtins.")
+
+
+def library_call(run: Run, node: ast.Call, name: str | None, receiver: Value | None) -> Value:
+    """What the call returns."""
+    arguments = run.arguments(node)
+    word = callee_name(node) or ""
+    if name is not None:
+        made = _library_object(run, node, name, arguments)
+        if made is not None:
+            return made
+    if word == "backward" and receiver is not None:
+        model = made_by(receiver)
+        if model is not None and not run.inside.no_sync and not run.inside.no_grad:
+            run.items.append(Event(BACKWARD, run.place(node), model=model))
+        return Constant(None)
+    if any(_may_be_called_back(run, value) for value in arguments):
+        run.items.append(Opaque(run.place(node)))
+    if receiver is not None:
+        result = method_call(run, node, word, receiver, arguments)
+        return after_method(result, node, word, receiver)
+    if isinstance(node.func, ast.Name):
+        callee = run.variable(node.func.id)
+        if callee is None:
+            by_word = run.by_word(node.func.id, node)
+            if by_word is not None and not (name or "").startswith(("torch.", "builtins.")):
+                return by_word
+        if node.func.id in named("loss function"):
+            return _by_rows(arguments)
+    if name is not None and name.startswith(_VALUE_FUNCTIONS):
+        if word in TESTS or word == "bool":
+            return replace(combined(*arguments), decides=True)
+        return combined(*arguments)
+    found = combined(*arguments)
+    return replace(NOTHING_KNOWN, made_by=found.made_by)
+
+
+def _may_be_called_back(run: Run, value: Value) -> bool:
+    """Whether an argument is a function with collectives, which the library may call any number of times."""
+    if not isinstance(value, Object) or value.kind != "function":
+        return False
+    return run.functions.performs(value)
+
+
+def _library_object(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value | None:
+    if name in _STATES:
+        detail = _accelerator_detail(node)
+        return Object(
+            "accelerator", type="accelerate.Accelerator", node=node, module=run.module,
+            detail=detail,
+        )  # fmt: skip
+    if name == "builtins.len" and len(arguments) == 1:
+        length = object_length(run, arguments[0], node)
+        if length is not None:
+            return length
+    arguments = _iterated(run, node, name, arguments)
+    if name == "builtins.next" and arguments:
+        run.frame.taken.append(Taken(node, arguments[0]))
+    made: Value | None = library_object(run, node, name)
+    if made is not None:
+        return made
+    made = of_data(run, node, name, arguments)
+    if made is None:
+        made = of_iteration(run, name, arguments)
+    if made is None:
+        made = of_builtin(run, node, name, arguments)
+    if made is None:
+        made = of_tensors(run, node, name, arguments)
+    return made
+
+
+def _iterated(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> list[Value]:
+    """The arguments, with what loops over them run over instead of the project's objects."""
+    if name.rpartition(".")[2] == "DataLoader":
+        return [data_of(run, value, node) for value in arguments]
+    if iterates(name):
+        return [iterated(run, value, node) for value in arguments]
+    return arguments
+
+
+def _by_rows(arguments: list[Value]) -> Abstract:
+    """What a model makes of a batch: as many rows as the batch has."""
+    found = combined(*arguments)
+    shapes = [item.shape for item in arguments if isinstance(item, Abstract)]
+    varying = [item for item in shapes if isinstance(item, Varies) and item.certain]
+    return replace(found, shape=varying[0]) if varying else found
+
+
+def _accelerator_detail(node: ast.Call) -> str | None:
+    """What an Accelerator's arguments say of sharding and of uneven batches."""
+    if any(item.arg in ("fsdp_plugin", "deepspeed_plugin") for item in node.keywords):
+        return "sharded"
+    for item in ast.walk(node):
+        if isinstance(item, ast.keyword) and item.arg == "even_batches":
+            if isinstance(item.value, ast.Constant) and item.value.value is False:
+                return "uneven"
+    return None

@@ -1,0 +1,145 @@
+"""Random numbers, clocks, and tensors that are made: which ranks have the same ones, of what shape."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import Any
+
+from ranksafe.rank_flow.library_calls.element_types import named, of_literals
+from ranksafe.rank_flow.library_calls.growing_lists import stacked
+from ranksafe.rank_flow.run import Run
+from ranksafe.rank_flow.tables import families, functions_that
+from ranksafe.rank_flow.values import (
+    NOTHING_KNOWN,
+    SAME,
+    Abstract,
+    Constant,
+    Sequence,
+    Value,
+    Varies,
+    combined,
+    origin_of,
+)
+
+
+def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value | None:
+    """What such a call returns; None for other calls."""
+    last = name.rpartition(".")[2]
+    drawn = _drawn(run, node, name, arguments)
+    if drawn is not None:
+        return drawn
+    if name in ("torch.zeros", "torch.ones", "torch.empty", "torch.full"):
+        return Abstract(
+            max((item.varies for item in arguments), default=Varies.NO),
+            origin_of(*arguments),
+            shape=_shape_from(arguments[: 1 if last == "full" else len(node.args)]),
+            dtype="" if last == "full" else _dtype_of(node, "float32"),
+        )
+    if name in functions_that("stacks") and (uneven := stacked(arguments)) is not None:
+        return replace(combined(*arguments), shape=uneven, length=uneven)
+    if name in ("torch.tensor", "torch.as_tensor") and arguments:
+        first = arguments[0]
+        found = combined(*arguments)
+        size: Varies | tuple[int, ...] = Varies.PERHAPS
+        if isinstance(first, Sequence):
+            size = (len(first.items),)
+        elif isinstance(first, Constant):
+            size = ()
+        return replace(found, shape=size, dtype=_dtype_of(node, of_literals(first)))
+    if name == "torch.arange" and arguments:
+        whole = all(_is_whole(item) for item in node.args)
+        found = combined(*arguments)
+        dtype = _dtype_of(node, "int64" if whole else "")
+        return replace(found, dtype=dtype, shape=_of_range(arguments[: len(node.args)]))
+    if name in ("torch.zeros_like", "torch.ones_like", "torch.empty_like") and arguments:
+        like = arguments[0]
+        if isinstance(like, Abstract):
+            shape = like.shape if isinstance(like.shape, tuple) else Varies.PERHAPS
+            return replace(combined(*arguments), shape=shape, dtype=_dtype_of(node, like.dtype))
+    if name in ("torch.nonzero", "torch.masked_select") and arguments:
+        found = combined(*arguments)
+        return replace(found, shape=found.varies)
+    return None
+
+
+def _drawn(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value | None:
+    """Clocks, random numbers and what seeds them."""
+    seeded = families("seeds").get(name)
+    if seeded is not None:
+        differs = any(item.varies.certain for item in arguments)
+        run.seeds.update(dict.fromkeys(seeded, Varies.BY_DATA if differs else Varies.NO))
+        return SAME
+    own = Abstract(Varies.BY_DATA, run.origin(node, Varies.BY_DATA))
+    if name == "torch.seed":
+        # The process takes a seed of its own.
+        run.seeds["torch"] = Varies.BY_DATA
+        return own
+    if name in functions_that("clock"):
+        return own
+    if name in families("random"):
+        varies = run.seeds.get("torch", Varies.PERHAPS)
+        return replace(
+            own if varies.certain else Abstract(varies), **_shape_of_random(node, name, arguments)
+        )
+    family, _, last = name.rpartition(".")
+    if family not in ("random", "numpy.random") or last == "default_rng" or last[:1].isupper():
+        return None
+    return own if run.seeds.get(family, Varies.BY_DATA).certain else NOTHING_KNOWN
+
+
+def _shape_of_random(node: ast.Call, name: str, arguments: list[Value]) -> dict[str, Any]:
+    last = name.rpartition(".")[2]
+    positional = arguments[: len(node.args)]
+    given: list[Value] = []
+    if last in ("rand", "randn"):
+        given = positional
+    elif last == "randint":
+        given += [item for item in positional if isinstance(item, Sequence)][:1]
+    whole = last in ("randint", "randperm")
+    return {
+        "shape": _shape_from(given) if given else Varies.PERHAPS,
+        "dtype": _dtype_of(node, "int64" if whole else "float32"),
+    }
+
+
+def _of_range(bounds: list[Value]) -> Varies | tuple[int, ...]:
+    """The shape of ``torch.arange``."""
+    constants = [item.constant for item in bounds if isinstance(item, Constant)]
+    if len(constants) == len(bounds) <= 3 and all(isinstance(item, int) for item in constants):
+        try:
+            return (len(range(*constants)),)
+        except ValueError:
+            return Varies.PERHAPS
+    worst = max((item.varies for item in bounds), default=Varies.PERHAPS)
+    return worst if worst.certain else Varies.PERHAPS
+
+
+def _dtype_of(node: ast.Call, default: str) -> str:
+    """The element type a creation asks for; empty when it is not written as ``torch.name``."""
+    for keyword in node.keywords:
+        if keyword.arg == "dtype":
+            asked = keyword.value
+            if isinstance(asked, ast.Attribute) and getattr(asked.value, "id", "") == "torch":
+                return named(asked.attr)
+            return ""
+    return default
+
+
+def _is_whole(node: ast.expr) -> bool:
+    """Whether an argument certainly is a whole number."""
+    if isinstance(node, ast.Constant):
+        return node.value.__class__ is int
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("len", "int")
+
+
+def _shape_from(arguments: list[Value]) -> Varies | tuple[int, ...]:
+    sizes = list(arguments)
+    if len(sizes) == 1 and isinstance(sizes[0], Sequence):
+        sizes = list(sizes[0].items)
+    if sizes and all(
+        isinstance(item, Constant) and isinstance(item.constant, int) for item in sizes
+    ):
+        return tuple(item.constant for item in sizes if isinstance(item, Constant))
+    worst = max((item.varies for item in sizes), default=Varies.PERHAPS)
+    return worst if worst.certain else Varies.PERHAPS

@@ -1,0 +1,144 @@
+"""Exceptions: handlers, which one rank may run alone."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ranksafe.rank_flow.run import Run
+from ranksafe.rank_flow.statements.paths import exits_in, joined_states
+from ranksafe.rank_flow.traces import Decision, Event, Exit, events_in
+from ranksafe.rank_flow.values import NOTHING_KNOWN
+
+_UNIFORM_EXCEPTIONS = frozenset(
+    {
+        "ImportError", "ModuleNotFoundError", "AttributeError", "NotImplementedError", "NameError",
+        "TypeError", "KeyboardInterrupt", "SystemExit", "GeneratorExit",
+    }
+)  # fmt: skip
+_LOGS = frozenset(
+    {"debug", "info", "warning", "warn", "error", "exception", "critical", "log", "format"}
+)
+_READING = frozenset(
+    {"OSError", "IOError", "FileNotFoundError", "PermissionError", "Exception", "BaseException"}
+    | {"JSONDecodeError", "ValueError", "KeyError", "RuntimeError"}
+)
+
+
+def try_statement(run: Run, node: ast.Try) -> bool:
+    """``try``: the body, then every handler as if an exception came before the body did anything."""
+    start = run.snapshot()
+    outer = run.items
+    run.items = []
+    reached = run.block(node.body)
+    if reached:
+        reached = run.block(node.orelse)
+    body, run.items = run.items, outer
+    outer.extend(body)
+    end = run.snapshot()
+    for handler in node.handlers:
+        run.restore(start)
+        run.items = []
+        run.inside.handler += 1
+        handled = run.block(handler.body)
+        run.inside.handler -= 1
+        inside, run.items = run.items, outer
+        if not _uniform(handler):
+            _judge_handler(run, handler, inside, body, handled)
+            if handled:
+                end = joined_states(end, run.snapshot(), NOTHING_KNOWN)
+        elif not reached and handled:
+            reached = True
+    run.restore(end)
+    return run.block(node.finalbody) and reached
+
+
+def _judge_handler(
+    run: Run, handler: ast.ExceptHandler, inside: list[Any], body: list[Any], handled: bool
+) -> None:
+    events = list(events_in(inside, certain=True))
+    if events:
+        run.note("handler", events[0].place.node, branch=handler, event=events[0])
+        return
+    skipped = list(events_in(body, certain=True))
+    stepped = [event for event in skipped if not _is_data_parallel_forward(event)]
+    parts = any(isinstance(item, Decision) for item in body)
+    goes_on = handled or any(
+        isinstance(item, Exit) and item.kind == "continue" for item in exits_in(inside)
+    )
+    frame = run.frame
+    if (
+        skipped
+        and goes_on
+        and not _hands_on(handler)
+        and (
+            (stepped and _catches_memory(handler))
+            or ((frame.loops or frame.called_in_loop) and _catches_step_failures(handler))
+            or (parts and _catches_reading(handler))
+        )
+    ):
+        run.note("swallowed", handler, branch=handler, event=skipped[-1])
+
+
+def _hands_on(handler: ast.ExceptHandler) -> bool:
+    """Whether somebody else is given the exception itself, who decides what becomes of the job."""
+    return any(
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr not in _LOGS
+        and any(isinstance(item, ast.Name) and item.id == handler.name for item in call.args)
+        for statement in handler.body
+        for call in ast.walk(statement)
+    )
+
+
+def _uniform(handler: ast.ExceptHandler) -> bool:
+    """Whether the handler is for what happens on all ranks alike: a version without a function, an interrupt."""
+    names = _exception_names(handler)
+    return bool(names) and names <= _UNIFORM_EXCEPTIONS
+
+
+def _catches_step_failures(handler: ast.ExceptHandler) -> bool:
+    names = _exception_names(handler)
+    return not names or not names.isdisjoint(
+        {"Exception", "BaseException", "RuntimeError", "OutOfMemoryError", "ValueError"}
+    )
+
+
+def _catches_reading(handler: ast.ExceptHandler) -> bool:
+    """Whether the handler is for what one rank alone may meet when it alone reads something."""
+    names = _exception_names(handler)
+    return not names or not names.isdisjoint(_READING)
+
+
+def _is_data_parallel_forward(event: Event) -> bool:
+    """The forward of a replica: whether ranks wait for each other is decided by the backward."""
+    return (
+        event.operation.word == "forward"
+        and event.model is not None
+        and event.model.detail == "ddp"
+    )
+
+
+def _catches_memory(handler: ast.ExceptHandler) -> bool:
+    """Whether the handler is for a device out of memory, which depends on the rank's own batch."""
+    if "OutOfMemoryError" in _exception_names(handler):
+        return True
+    return any(
+        isinstance(item, ast.Constant)
+        and isinstance(item.value, str)
+        and "out of memory" in item.value.lower()
+        for statement in handler.body
+        for item in ast.walk(statement)
+    )
+
+
+def _exception_names(handler: ast.ExceptHandler) -> set[str]:
+    if handler.type is None:
+        return set()
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return {
+        item.attr if isinstance(item, ast.Attribute) else item.id
+        for item in types
+        if isinstance(item, (ast.Attribute, ast.Name))
+    }

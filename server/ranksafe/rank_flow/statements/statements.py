@@ -1,0 +1,93 @@
+"""Which function runs which kind of statement; expressions, definitions and ways out."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ranksafe.rank_flow.calls import leaves_process
+from ranksafe.rank_flow.run import Executors, Run
+from ranksafe.rank_flow.statements.assignments import (
+    annotated_assignment,
+    assign,
+    augmented_assignment,
+)
+from ranksafe.rank_flow.statements.branches import if_statement, match_statement
+from ranksafe.rank_flow.statements.contexts import with_statement
+from ranksafe.rank_flow.statements.exceptions import try_statement
+from ranksafe.rank_flow.statements.loops import for_statement, while_statement
+from ranksafe.rank_flow.traces import Exit
+from ranksafe.rank_flow.values import Constant, Object, combined
+
+
+def _expression(run: Run, node: ast.Expr) -> bool:
+    run.value(node.value)
+    if isinstance(node.value, ast.Call) and leaves_process(run, node.value):
+        return _leave(run, "exit", node)
+    return True
+
+
+def _leave(run: Run, kind: Any, node: ast.AST) -> bool:
+    if kind in ("break", "continue"):
+        run.frame.left.append((kind, run.snapshot()))
+    run.items.append(Exit(kind, run.place(node)))
+    return False
+
+
+def _return(run: Run, node: ast.Return) -> bool:
+    value = Constant(None) if node.value is None else run.value(node.value)
+    if isinstance(value, Constant) and value.constant is None and value.instead_of is None:
+        value = Constant(None, value.origin, instead_of=run.frame.value_elsewhere)
+    condition = run.frame.condition
+    if condition is not None and condition.varies > value.varies:
+        value = combined(value, condition)
+    run.frame.returns.append(value)
+    return _leave(run, "return", node)
+
+
+def _raise(run: Run, node: ast.Raise) -> bool:
+    return _leave(run, "raise", node)
+
+
+def _assert(run: Run, node: ast.Assert) -> bool:
+    run.value(node.test)
+    return True
+
+
+def _define(run: Run, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    run.frame.variables[node.name] = Object(
+        "function", node=node, module=run.module, detail=run.frame
+    )
+    return True
+
+
+def _break(run: Run, node: ast.Break) -> bool:
+    return _leave(run, "break", node)
+
+
+def _continue(run: Run, node: ast.Continue) -> bool:
+    return _leave(run, "continue", node)
+
+
+STATEMENTS: Executors = {
+    ast.Expr: _expression,
+    ast.Assign: assign,
+    ast.AnnAssign: annotated_assignment,
+    ast.AugAssign: augmented_assignment,
+    ast.If: if_statement,
+    ast.For: for_statement,
+    ast.AsyncFor: for_statement,
+    ast.While: while_statement,
+    ast.Try: try_statement,
+    **({ast.TryStar: try_statement} if hasattr(ast, "TryStar") else {}),
+    ast.With: with_statement,
+    ast.AsyncWith: with_statement,
+    ast.Return: _return,
+    ast.Raise: _raise,
+    ast.Break: _break,
+    ast.Continue: _continue,
+    ast.FunctionDef: _define,
+    ast.AsyncFunctionDef: _define,
+    ast.Assert: _assert,
+    ast.Match: match_statement,
+}

@@ -1,0 +1,99 @@
+"""What the text of a statement or function says, found once for each node."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+from weakref import WeakKeyDictionary
+
+from ranksafe.semantics.module import Module
+from ranksafe.semantics.units import callee_name
+from ranksafe.semantics.walking import FUNCTIONS
+
+Node = TypeVar("Node", bound=ast.AST)
+Found = TypeVar("Found")
+_SCOPES = (*FUNCTIONS, ast.Lambda, ast.ClassDef)
+_NOT_ITERATED = frozenset({"contextmanager", "asynccontextmanager", "fixture"})
+
+
+def once_for_each_node(compute: Callable[[Node], Found]) -> Callable[[Node], Found]:
+    """Keep what a function finds in a node for as long as the node lives.
+
+    Not in classes and files: their statements are exchanged while somebody types.
+    """
+    known: WeakKeyDictionary[Node, Found] = WeakKeyDictionary()
+
+    @wraps(compute)
+    def answer(node: Node) -> Found:
+        if isinstance(node, (ast.ClassDef, ast.Module)):
+            return compute(node)
+        found = known.get(node)
+        if found is None:
+            found = known[node] = compute(node)
+        return found
+
+    return answer
+
+
+def last_segment(node: ast.expr) -> str:
+    """``c`` of ``a.b.c``; empty for what has no name."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def parameter_names(arguments: ast.arguments) -> list[str]:
+    """The names of all parameters but ``*args`` and ``**kwargs``."""
+    return [item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+
+
+def is_inside(node: ast.AST, outer: ast.AST, module: Module) -> bool:
+    """Whether a node of a file is another one or lies in it."""
+    current: ast.AST | None = node
+    while current is not None:
+        if current is outer:
+            return True
+        current = module.parent(current)
+    return False
+
+
+@once_for_each_node
+def called_names(node: ast.AST) -> frozenset[str]:
+    """Last segments of all that is called inside a node."""
+    calls = (item for item in ast.walk(node) if isinstance(item, ast.Call))
+    return frozenset(name for call in calls if (name := callee_name(call)) is not None)
+
+
+@once_for_each_node
+def has_break(loop: ast.AST) -> bool:
+    """Whether a ``break`` stands anywhere in a loop's body."""
+    body: list[ast.stmt] = loop.body  # type: ignore[attr-defined]
+    return any(isinstance(node, ast.Break) for item in body for node in ast.walk(item))
+
+
+@once_for_each_node
+def returns_in(function: ast.AST) -> list[ast.Return]:
+    """The ``return`` statements inside a function."""
+    return [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+
+
+@once_for_each_node
+def is_generator(function: ast.AST) -> bool:
+    """Whether a call of the function gives something to iterate."""
+    return isinstance(function, FUNCTIONS) and _yields(function) and not _is_context(function)
+
+
+def _yields(node: ast.AST) -> bool:
+    return any(
+        isinstance(child, (ast.Yield, ast.YieldFrom))
+        or (not isinstance(child, _SCOPES) and _yields(child))
+        for child in ast.iter_child_nodes(node)
+    )
+
+
+def _is_context(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(
+        getattr(part, "id", getattr(part, "attr", "")) in _NOT_ITERATED
+        for decorator in function.decorator_list
+        for part in ast.walk(decorator)
+    )

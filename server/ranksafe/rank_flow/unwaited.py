@@ -1,0 +1,192 @@
+"""Asynchronous collectives whose tensor is used although nobody has waited for them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ranksafe.rank_flow.async_handles import Handle, handle_of, is_private, looked_at
+from ranksafe.rank_flow.issues import Issue, Kind
+from ranksafe.rank_flow.operations import Operation, operations
+from ranksafe.rank_flow.tensor_uses import viewed
+from ranksafe.rank_flow.traces import Place
+from ranksafe.rank_flow.used_before_wait import used_before_wait
+from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import FUNCTIONS
+
+_STRUCTURE = frozenset({"shape", "dtype", "device", "ndim", "size", "numel", "dim"})
+_SYNCHRONISES = frozenset({"synchronize", "wait", "wait_all", "barrier", "wait_stream"})
+_READ_BY_NAME = {"grad": ("step", "clip_grad_norm_", "unscale_"), "data": ()}
+"""Attributes of parameters that these methods read."""
+
+KEPT = "kept"
+"""The issue's name where somebody may wait, but after the use."""
+
+
+def unwaited(module: Module) -> Iterator[Issue]:
+    """Asynchronous calls that nobody waits for, or too late, each at its call."""
+    written = {
+        name.rpartition(".")[2]
+        for name, operation in operations().items()
+        if operation.asynchronous is not None or operation.always_asynchronous
+    }
+    candidates = [
+        call
+        for unit in module.all_units()
+        for word in written.intersection(unit.calls())
+        for call in unit.calls()[word]
+    ]
+    for call in candidates:
+        operation = operations().get(module.qualified_name(call.func) or "")
+        if operation is None or not _is_asynchronous(module, operation, call):
+            continue
+        handle = handle_of(module, call)
+        if _is_lost(module, call, operation, handle):
+            yield Issue(Kind.NEVER_WAITED_FOR, Place(call, module), operation.word)
+        elif used_before_wait(module, call, operation, handle):
+            yield Issue(Kind.NEVER_WAITED_FOR, Place(call, module), operation.word, name=KEPT)
+
+
+def _is_asynchronous(module: Module, operation: Operation, call: ast.Call) -> bool:
+    if operation.always_asynchronous:
+        return True
+    if operation.asynchronous is None:
+        return False
+    given = operation.asynchronous.of(call)
+    if isinstance(given, ast.Constant):
+        return given.value is True
+    if not isinstance(given, ast.Name):
+        return False
+    return _is_true(module, given)
+
+
+def _is_true(module: Module, name: ast.Name) -> bool:
+    """Whether a variable is True unless somebody asks for something else."""
+    scope, bindings = module.names.bindings(name)
+    if scope is None or len(bindings) != 1:
+        return False
+    binding = bindings[0]
+    if isinstance(binding, ast.Name):
+        assigned = module.flow.assigned_value(binding)
+        return isinstance(assigned, ast.Constant) and assigned.value is True
+    if not isinstance(binding, ast.arg) or not isinstance(scope.node, FUNCTIONS):
+        return False
+    arguments = scope.node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults: list[ast.expr | None] = [
+        *([None] * (len(positional) - len(arguments.defaults))),
+        *arguments.defaults,
+    ]
+    for item, default in (
+        *zip(positional, defaults, strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+    ):
+        if item is binding:
+            return isinstance(default, ast.Constant) and default.value is True
+    return False
+
+
+def _is_lost(module: Module, call: ast.Call, operation: Operation, handle: Handle) -> bool:
+    """Whether nobody can wait for the work, and the tensor is used."""
+    if handle.kind == "dropped":
+        return _is_used_later(module, call, operation)
+    if handle.kind == "returned":
+        return _is_dropped_by_callers(module, call, operation)
+    holder = handle.holder
+    if handle.kind != "kept" or holder is None or not is_private(module, holder):
+        return False
+    if looked_at(module, holder):
+        return False
+    if isinstance(holder, ast.Name) and isinstance(
+        module.parent(call), (ast.Assign, ast.AnnAssign)
+    ):
+        return _is_used_later(module, call, operation)
+    # A list of works is kept to wait for them.
+    function = module.enclosing_function(call)
+    return function is None or not _synchronises_after(module, call, function)
+
+
+def _is_dropped_by_callers(module: Module, call: ast.Call, operation: Operation) -> bool:
+    """Whether a function hands the work on, and all who call it in this file throw it away and use the tensor."""
+    function = module.enclosing_function(call)
+    if function is None or len(module.returns_of(function)) != 1:
+        return False
+    calls = module.calls_written(function.name)
+    if not calls or any(module.function_called(item) is not function for item in calls):
+        return False
+    if any(handle_of(module, item).kind != "dropped" for item in calls):
+        return False
+    tensor = viewed(call.args[0]) if call.args else None
+    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    if module.self_name(function) is not None:
+        names = names[1:]
+    if not isinstance(tensor, ast.Name) or tensor.id not in names:
+        return False
+    position = names.index(tensor.id)
+    return all(
+        position < len(item.args) and _is_used_later(module, item, operation, item.args[position])
+        for item in calls
+    )
+
+
+def _is_used_later(
+    module: Module, call: ast.Call, operation: Operation, given: ast.expr | None = None
+) -> bool:
+    function = module.enclosing_function(call)
+    scope: ast.AST = module.tree if function is None else function
+    if operation.word == "isend":
+        # Whether the buffer is free again is known to nobody.
+        return True
+    if operation.word == "barrier" or isinstance(operation.result, str):
+        return False
+    if function is not None and _synchronises_after(module, call, function):
+        return False
+    if function is None and _synchronises_after(module, call, module.tree):
+        return False
+    if operation.word == "batch_isend_irecv":
+        return True
+    written = operation.output.of(call) if operation.output is not None else None
+    if given is None:
+        given = written if written is not None else (call.args[0] if call.args else None)
+    order = module.order_of
+    end = (getattr(call, "end_lineno", 0), getattr(call, "end_col_offset", 0))
+    parts = [given] if not isinstance(given, (ast.List, ast.Tuple)) else given.elts
+    for part in parts:
+        tensor = part if isinstance(part, ast.Attribute) else viewed(part)
+        if not isinstance(tensor, (ast.Name, ast.Attribute)):
+            continue
+        for node in ast.walk(scope):
+            if _same_tensor(node, tensor) and not _asks_structure(module, node):
+                if (node.lineno, node.col_offset) > end and order(node) > order(call):  # type: ignore[attr-defined]
+                    return True
+        if isinstance(tensor, ast.Attribute):
+            readers = _READ_BY_NAME.get(tensor.attr, ())
+            for other in module.nodes(ast.Call, scope):
+                assert isinstance(other, ast.Call)
+                word = other.func.attr if isinstance(other.func, ast.Attribute) else ""
+                if word in readers and order(other) > order(call):
+                    return True
+    return False
+
+
+def _synchronises_after(module: Module, call: ast.Call, scope: ast.AST) -> bool:
+    order = module.order_of
+    for other in module.nodes(ast.Call, scope):
+        assert isinstance(other, ast.Call)
+        word = other.func.attr if isinstance(other.func, ast.Attribute) else ""
+        if (word in _SYNCHRONISES or "synchronize" in word) and order(other) > order(call):
+            return True
+    return False
+
+
+def _asks_structure(module: Module, node: ast.AST) -> bool:
+    holder = module.parent(node)
+    return isinstance(holder, ast.Attribute) and holder.attr in _STRUCTURE
+
+
+def _same_tensor(node: ast.AST, tensor: ast.Name | ast.Attribute) -> bool:
+    if isinstance(tensor, ast.Name):
+        return (
+            isinstance(node, ast.Name) and node.id == tensor.id and isinstance(node.ctx, ast.Load)
+        )
+    return isinstance(node, ast.Attribute) and node.attr == tensor.attr

@@ -1,0 +1,351 @@
+"""What an expression may be on one rank, and whether the other ranks have the same.
+
+Values are never changed once they are made (they are not frozen because making a frozen one takes three times as long).
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field, replace
+from enum import Enum, IntEnum
+from typing import Any
+
+from ranksafe.semantics.module import Module
+
+LONGEST = 64
+"""Collections with more items are not followed item by item."""
+
+
+class Varies(IntEnum):
+    """Whether all ranks have the same value; the larger one wins where values are combined."""
+
+    NO = 0
+    PERHAPS = 1
+    """Never a reason to report anything."""
+    BY_DATA = 2
+    """Differs because each rank sees other data, another clock, or other random numbers."""
+    BY_RANK = 3
+    """Computed from the rank."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether ranks are known to differ."""
+        return self >= Varies.BY_DATA
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Origin:
+    """Where a value that differs between ranks comes from."""
+
+    text: str
+    """As written: ``dist.get_rank()``, ``batch``."""
+    node: ast.AST
+    module: Module
+    varies: Varies
+
+
+class Share(Enum):
+    """How data is cut into parts for the ranks."""
+
+    EVEN = "even"
+    """Computed with ``//`` or ``%`` of the world size: all parts are as long."""
+    ROUNDED = "rounded"
+    """Rounded up: some part is shorter once it is cut off at the end of the data."""
+    UNEVEN = "uneven"
+    """Cut off at the end, or different on the last rank: some part is shorter."""
+
+    @property
+    def weight(self) -> int:
+        """The larger one wins where shares are combined."""
+        return list(Share).index(self)
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Constant:
+    """A constant on the rank that is looked at: the rank itself, a comparison with it, a literal."""
+
+    constant: Any
+    origin: Origin | None = field(default=None, compare=False)
+    instead_of: ast.AST | None = field(default=None, compare=False)
+    """For None: the branch in which other ranks assign something else."""
+
+    @property
+    def varies(self) -> Varies:
+        """RANK when computed from the rank."""
+        return Varies.NO if self.origin is None else self.origin.varies
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Sequence:
+    """A list or tuple of known length."""
+
+    items: tuple[Value, ...]
+    origin: Origin | None = field(default=None, compare=False)
+    length: Varies = Varies.PERHAPS
+    """For the share of a rank: whether the other ranks' shares are as long."""
+    summary: Abstract | None = field(default=None, compare=False, repr=False)
+    """What is known of the items together, once somebody has asked."""
+
+    @property
+    def varies(self) -> Varies:
+        """The least same of the items."""
+        if not self.items:
+            return Varies.NO if self.origin is None else self.origin.varies
+        return _summary(self).varies
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Abstract:
+    """Some value."""
+
+    varies: Varies = Varies.PERHAPS
+    origin: Origin | None = field(default=None, compare=False)
+    length: Varies = Varies.PERHAPS
+    """Whether iterating it takes the same number of steps on all ranks."""
+    shape: Varies | tuple[int, ...] = Varies.PERHAPS
+    """Whether, as a tensor, it has the same shape on all ranks; the shape itself where it is known."""
+    made_by: Object | None = field(default=None, compare=False)
+    """The wrapped model whose forward it went through."""
+    complete_on: int | None = None
+    """The only rank that has the complete value, after ``dist.reduce``."""
+    decides: bool = False
+    """Whether it is, or was made of, the outcome of a test: then its truth differs where it does."""
+    dtype: str = ""
+    """Element type of a tensor, where its creation says it."""
+    share: Share | None = None
+    """For numbers and sequences that cut data into parts: how."""
+    each: Value | None = field(default=None, compare=False)
+    """What each step of a loop over it gives, where that is known better."""
+    steps: int | None = None
+    """How many steps iterating it takes on this rank, where that is known."""
+    groups: tuple[tuple[Any, Object], ...] | None = field(default=None, compare=False)
+    """For a dictionary of groups: its keys and groups. For one of them, it is not known which: those it may be."""
+    own_item: bool = False
+    """Whether it is one of the items that this rank alone has: how large it is nobody else knows."""
+    agreed: bool = False
+    """Whether it was made of the result of a collective: ranks that test it decide together."""
+    none_somewhere: bool = False
+    """Whether it is None on some ranks and something else on others, as their data say."""
+
+
+@dataclass(slots=True, eq=False)
+class Object:
+    """An object with an identity; its attributes lie in the interpreter's heap."""
+
+    kind: str
+    """``accelerator``, ``wrapped`` (DDP, FSDP, prepared), ``group``, ``loader``, ``object`` (of a class of the
+    project), ``class``, ``function``, ``work``, ``module``."""
+    type: str = ""
+    """Canonical name of the class."""
+    node: ast.AST | None = None
+    module: Module | None = None
+    detail: Any = None
+    origin: Origin | None = None
+    length: Varies = Varies.PERHAPS
+    """For what can be iterated: whether it takes the same number of steps on all ranks."""
+    steps: int | None = None
+    """For what can be iterated: how many steps it takes on this rank, where that is known."""
+
+    @property
+    def varies(self) -> Varies:
+        """Objects as such do not differ; what they hold may."""
+        return Varies.NO
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Unassigned:
+    """A local variable that this rank has not assigned."""
+
+    name: str
+    branch: ast.AST | None = field(default=None, compare=False)
+    """The condition under which other ranks assign it."""
+    origin: Origin | None = field(default=None, compare=False)
+
+    @property
+    def varies(self) -> Varies:
+        """Only some ranks have it."""
+        return Varies.BY_RANK
+
+
+Value = Constant | Sequence | Abstract | Object | Unassigned
+
+NOTHING_KNOWN = Abstract()
+_NOTHING_MADE = Abstract(Varies.NO)
+SAME = Abstract(Varies.NO, length=Varies.NO, shape=Varies.NO)
+
+
+def length_of(value: Value) -> Varies | int:
+    """How often a loop over the value runs: the number where it is known, else whether ranks agree."""
+    if isinstance(value, Sequence):
+        return len(value.items)
+    if isinstance(value, Constant) and isinstance(value.constant, (str, tuple, range)):
+        return len(value.constant)
+    if isinstance(value, (Abstract, Object)) and value.steps is not None:
+        return value.steps
+    if isinstance(value, Abstract) and isinstance(value.shape, tuple) and value.shape:
+        return value.shape[0]
+    return value.length if isinstance(value, (Abstract, Object)) else Varies.PERHAPS
+
+
+def evenness(value: Value) -> Varies:
+    """Whether a loop over the value takes the same number of steps on all ranks, also where this rank's is known."""
+    if isinstance(value, (Sequence, Abstract, Object)):
+        return value.length
+    return Varies.NO if isinstance(value, Constant) and value.origin is None else Varies.PERHAPS
+
+
+def is_agreed(*values: Value) -> bool:
+    """Whether one of the values comes out of a collective."""
+    return any(_summary(value).agreed for value in values)
+
+
+def part_of(value: Abstract) -> Abstract:
+    """A part of a value: how many steps the whole takes says nothing of it."""
+    return replace(value, length=Varies.PERHAPS, steps=None, each=None)
+
+
+def made_by(*values: Value) -> Object | None:
+    """The wrapped model that one of the values went through."""
+    return next((made for value in values if (made := _summary(value).made_by) is not None), None)
+
+
+def _summary(value: Value) -> Abstract:
+    """What is known of a value as a whole; of a sequence computed once."""
+    if value.__class__ is Abstract:
+        return value
+    if value.__class__ is Sequence:
+        if value.summary is None:
+            value.summary = combined(*value.items)
+        return value.summary
+    return _NOTHING_MADE
+
+
+def combined(*values: Value) -> Abstract:
+    """What an operation makes of values, when all that is known is what went into it."""
+    varies, origin, made, complete_on = Varies.NO, None, None, None
+    decides = agreed = False
+    share: Share | None = None
+    for value in values:
+        if value.__class__ is Constant:
+            own = value.origin
+            if own is not None:
+                if own.varies > varies:
+                    varies = own.varies
+                if origin is None or own.varies > origin.varies:
+                    origin = own
+            continue
+        if value.varies > varies:
+            varies = value.varies
+        whole = _summary(value)
+        own = value.origin or whole.origin
+        if own is not None and (origin is None or own.varies > origin.varies):
+            origin = own
+        made = made or whole.made_by
+        agreed = agreed or whole.agreed
+        if whole is value:
+            decides = decides or whole.decides
+            if whole.complete_on is not None:
+                complete_on = whole.complete_on
+            if whole.share is not None and (share is None or whole.share.weight > share.weight):
+                share = whole.share
+    return Abstract(
+        varies, origin, made_by=made, complete_on=complete_on, decides=decides, share=share,
+        agreed=agreed,
+    )  # fmt: skip
+
+
+def elementwise(*values: Value) -> Abstract:
+    """What an operation makes of values whose shape it keeps."""
+    lengths = [value.length for value in values if isinstance(value, Abstract)]
+    length = max(lengths, default=Varies.PERHAPS)
+    return replace(
+        combined(*values),
+        shape=_shape(values),
+        length=length if length.certain else Varies.PERHAPS,
+    )
+
+
+def _shape(values: tuple[Value, ...]) -> Varies | tuple[int, ...]:
+    shapes = [value.shape for value in values if isinstance(value, Abstract)]
+    if len(shapes) == 1:
+        return shapes[0]
+    levels = [shape if isinstance(shape, Varies) else Varies.NO for shape in shapes]
+    return max(levels, default=Varies.PERHAPS)
+
+
+def origin_of(*values: Value) -> Origin | None:
+    """The origin of the value that differs most between ranks."""
+    found: Origin | None = None
+    for value in values:
+        origin = value.origin
+        if isinstance(value, Sequence) and origin is None:
+            origin = origin_of(*value.items)
+        if origin is not None and (found is None or origin.varies > found.varies):
+            found = origin
+    return found
+
+
+def joined(first: Value, second: Value, condition: Value | None = None) -> Value:
+    """A value that is one of two, depending on a condition that is not decided."""
+    if first == second and not isinstance(first, Abstract):
+        return first
+    if isinstance(first, Unassigned) or isinstance(second, Unassigned):
+        # Assigned on some paths only: Python itself would complain on the others, on any number of ranks.
+        return replace(NOTHING_KNOWN)
+    both = combined(first, second)
+    same = Varies.NO
+    if not isinstance(first, Abstract) or not isinstance(second, Abstract):
+        same = Varies.NO if condition is None else condition.varies
+    elif condition is not None:
+        same = condition.varies
+    if isinstance(first, Object) or isinstance(second, Object):
+        return replace(both, varies=max(both.varies, Varies.PERHAPS))
+    varies = max(both.varies, same)
+    origin = both.origin
+    if condition is not None and (origin is None or condition.varies > both.varies):
+        origin = origin_of(condition) or origin
+    complete_on = both.complete_on
+    if complete_on is None and isinstance(condition, Abstract):
+        complete_on = condition.complete_on
+    lengths = [length_of(first), length_of(second)]
+    length = (
+        Varies.PERHAPS
+        if any(isinstance(item, int) and not isinstance(item, Varies) for item in lengths)
+        else max(Varies(item) for item in lengths)
+    )
+    steps = None
+    if lengths[0] == lengths[1] and not isinstance(lengths[0], Varies):
+        steps, length = lengths[0], max(evenness(first), evenness(second))
+    filled = any(
+        isinstance(item, Abstract) and item.share is Share.EVEN for item in (first, second)
+    )
+    if filled and length.certain:
+        # One path fills the shorter shares up.
+        length = Varies.PERHAPS
+    decides = both.decides or any(
+        isinstance(item, Constant) and isinstance(item.constant, (bool, type(None)))
+        for item in (first, second)
+    )
+    nones = [isinstance(item, Constant) and item.constant is None for item in (first, second)]
+    none_somewhere = any(
+        isinstance(item, Abstract) and item.none_somewhere for item in (first, second)
+    ) or (nones[0] is not nones[1] and condition is not None and condition.varies.certain)
+    return Abstract(
+        varies, origin, length=length, decides=decides, shape=both.shape, made_by=both.made_by,
+        none_somewhere=none_somewhere,
+        complete_on=complete_on, share=Share.EVEN if filled else None, steps=steps,
+        agreed=both.agreed or is_agreed(*_given(condition)),
+    )  # fmt: skip
+
+
+def _given(condition: Value | None) -> tuple[Value, ...]:
+    return () if condition is None else (condition,)
+
+
+def truth_of(value: Value) -> bool | None:
+    """Whether a value counts as true on this rank; None when that is not known."""
+    if isinstance(value, Constant):
+        return bool(value.constant)
+    if isinstance(value, Sequence):
+        return bool(value.items)
+    return None

@@ -1,0 +1,197 @@
+"""Wrapping models for several ranks, and calling the wrapped ones."""
+
+from __future__ import annotations
+
+import ast
+
+from ranksafe.rank_flow.binding import bind
+from ranksafe.rank_flow.operations import Operation
+from ranksafe.rank_flow.run import Run
+from ranksafe.rank_flow.syntax import called_names
+from ranksafe.rank_flow.traces import Event
+from ranksafe.rank_flow.values import (
+    NOTHING_KNOWN,
+    Abstract,
+    Object,
+    Origin,
+    Sequence,
+    Value,
+    Varies,
+    combined,
+)
+from ranksafe.semantics.units import callee_name
+from ranksafe.semantics.walking import FUNCTIONS
+
+WRAPS = {
+    "torch.nn.parallel.DistributedDataParallel": "ddp",
+    "torch.distributed.fsdp.FullyShardedDataParallel": "fsdp",
+    "torch.distributed.fsdp.fully_shard": "fsdp",
+    "torch.distributed._composable.fsdp.fully_shard": "fsdp",
+    "torch.distributed._composable.replicate": "ddp",
+    "apex.parallel.DistributedDataParallel": "ddp",
+}
+
+SHARDED = "__sharded__"
+"""The attribute that keeps, for an object of the project, what ``fully_shard`` made of it."""
+_BUFFERED = ("BatchNorm", "SyncBatchNorm", "register_buffer", "convert_sync_batchnorm")
+
+
+def wrap_model(run: Run, node: ast.Call, how: str) -> Value:
+    """The wrapped model; building the wrapper is itself a collective."""
+    arguments = run.arguments(node)
+    inner = arguments[0] if arguments else NOTHING_KNOWN
+    if isinstance(inner, Object) and inner.kind == "wrapped":
+        return inner
+    wrapped = Object("wrapped", type="", node=node, module=run.module, detail=how)
+    run.set_attribute(wrapped, "module", inner)
+    word = callee_name(node) or how
+    run.items.append(Event(_built_in(word, "wrap"), run.place(node), model=wrapped))
+    if how == "fsdp" and (run.module.qualified_name(node.func) or "").endswith("fully_shard"):
+        if isinstance(inner, Object) and inner.kind == "object":
+            run.set_attribute(inner, SHARDED, wrapped)
+        for name in _changed_in_place(run, node):
+            bind(run, name, wrapped)
+    return wrapped
+
+
+def _changed_in_place(run: Run, node: ast.Call) -> list[ast.Name]:
+    """The names of what ``fully_shard`` is given, through a loop over several models too."""
+    given = node.args[0] if node.args else None
+    if not isinstance(given, ast.Name):
+        return []
+    loop = run.module.parent(node)
+    while loop is not None and not isinstance(loop, (ast.For, *FUNCTIONS)):
+        loop = run.module.parent(loop)
+    found = [given]
+    if (
+        isinstance(loop, ast.For)
+        and isinstance(loop.target, ast.Name)
+        and loop.target.id == given.id
+        and isinstance(loop.iter, (ast.Tuple, ast.List))
+    ):
+        found += [item for item in loop.iter.elts if isinstance(item, ast.Name)]
+    return found
+
+
+def prepared(run: Run, node: ast.Call, arguments: list[Value]) -> Value:
+    """What ``accelerator.prepare`` returns: each argument, wrapped or sharded where it can be."""
+    found: list[Value] = []
+    for value, expression in zip(arguments, node.args, strict=False):
+        if isinstance(value, Object) and value.kind == "loader":
+            found.append(_prepared_loader(run, value, node))
+        elif isinstance(value, Object) and value.kind == "wrapped":
+            found.append(value)
+        else:
+            found.append(_prepared_object(run, value, expression, node))
+    return found[0] if len(found) == 1 else Sequence(tuple(found))
+
+
+def _prepared_loader(run: Run, loader: Object | None, node: ast.Call) -> Object:
+    """A sharded loader; without ``even_batches`` some ranks get a batch less, unless the rest is dropped."""
+    length, origin = Varies.PERHAPS, None
+    accelerator = _accelerator(run, node)
+    if accelerator is not None and accelerator.detail == "uneven" and not _drops_last(loader):
+        length = Varies.BY_RANK
+        assert accelerator.node is not None
+        assert accelerator.module is not None
+        text = "even_batches=False"
+        origin = Origin(text, accelerator.node, accelerator.module, Varies.BY_RANK)
+    return Object(
+        "loader",
+        node=node,
+        module=run.module,
+        detail="sharded",
+        length=length,
+        origin=origin,
+    )
+
+
+def _prepared_object(run: Run, value: Value, expression: ast.expr, node: ast.Call) -> Value:
+    made = expression if isinstance(expression, ast.Call) else ast.Call(expression, [], [])
+    written = callee_name(made) or ""
+    if "loader" in written or "dataloader" in written or written.endswith("_dl"):
+        return _prepared_loader(run, None, node)
+    if "optim" in written or "sched" in written:
+        return value
+    detail = "fsdp" if _shards(run, node) else "prepared"
+    wrapped = Object("wrapped", node=node, module=run.module, detail=detail)
+    run.set_attribute(wrapped, "module", value)
+    return wrapped
+
+
+def _shards(run: Run, node: ast.Call) -> bool:
+    """Whether the Accelerator was made with FSDP or DeepSpeed."""
+    accelerator = _accelerator(run, node)
+    return accelerator is not None and accelerator.detail == "sharded"
+
+
+def _accelerator(run: Run, node: ast.Call) -> Object | None:
+    if not isinstance(node.func, ast.Attribute):
+        return None
+    outer, run.items = run.items, []
+    receiver = run.value(node.func.value)
+    run.items = outer
+    return receiver if isinstance(receiver, Object) else None
+
+
+def forward(run: Run, node: ast.Call, model: Object, arguments: list[Value]) -> Value:
+    """The forward of a wrapped model: a collective where it gathers parameters or broadcasts buffers."""
+    found = combined(*arguments)
+    if _synchronises(run, model):
+        run.items.append(Event(FORWARD, run.place(node), model=model))
+    # What goes in may be chosen by the rank; what comes out is data.
+    varies = Varies.BY_DATA if found.varies.certain else found.varies
+    return Abstract(varies, found.origin, made_by=None if run.inside.no_grad else model)
+
+
+def _synchronises(run: Run, model: Object) -> bool:
+    """Whether the forward waits for the other ranks.
+
+    FSDP gathers parameters. DDP prepares the reduction of gradients (its documentation calls forward a
+    synchronisation point), and broadcasts buffers, also without gradients; a model that is seen to have none, or
+    ``broadcast_buffers=False``, does not then.
+    """
+    if model.detail in ("engine", "unsharded"):
+        # DeepSpeed gathers parameters in ZeRO stage 3 only, and reduces gradients in ``engine.backward``.
+        return False
+    if model.detail != "ddp" or not run.inside.no_grad:
+        return True
+    return _may_have_buffers(run, model)
+
+
+def _may_have_buffers(run: Run, model: Object) -> bool:
+    call, module = model.node, model.module
+    if not isinstance(call, ast.Call) or module is None:
+        return False
+    for keyword in call.keywords:
+        if keyword.arg == "broadcast_buffers":
+            return not (isinstance(keyword.value, ast.Constant) and keyword.value.value is False)
+    inner = run.attribute(model, "module")
+    seen: list[ast.AST] = [call.args[0]] if call.args else []
+    if isinstance(inner, Object) and inner.node is not None:
+        seen.append(inner.node)
+    elif call.args and isinstance(call.args[0], ast.Name):
+        seen += module.flow.assigned_values(call.args[0])
+    return any(_has_buffers(node) for node in seen)
+
+
+def _drops_last(loader: Object | None) -> bool:
+    call = None if loader is None else loader.node
+    return isinstance(call, ast.Call) and any(
+        item.arg == "drop_last" and isinstance(item.value, ast.Constant) and bool(item.value.value)
+        for item in call.keywords
+    )
+
+
+def _has_buffers(node: ast.AST) -> bool:
+    """Whether code builds layers with running statistics, or registers buffers."""
+    return any(name.startswith(_BUFFERED) for name in called_names(node))
+
+
+def _built_in(word: str, kind: str = "step") -> Operation:
+    return Operation(word, kind, word, None, None, None, False, None, None, False, None)
+
+
+FORWARD = _built_in("forward")
+BACKWARD = _built_in("backward")
+STATE = _built_in("state_dict")
