@@ -26,7 +26,7 @@ def measure(files: list[SourceFile]) -> list[Figure]:
     analyzer = Analyzer(Registry.load(), Configuration(), LaunchContext())
     figures = []
     gc.collect()
-    gc.freeze()  # as the server does: see ranksafe.lsp.server
+    gc.freeze()  # as the server does: see ranksafe.lsp.workspace_events
     for file in files:
         if file.length not in FULL_PASS_TARGETS:
             continue

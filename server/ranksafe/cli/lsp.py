@@ -37,5 +37,5 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         return fail(_NO_ADDRESS.filled(text=arguments.tcp).in_language(language), _USED_WRONGLY)
     from ranksafe.lsp.server import create_server
 
-    create_server().start_tcp(host or "127.0.0.1", int(port))
+    create_server().client.start_tcp(host or "127.0.0.1", int(port))
     return 0

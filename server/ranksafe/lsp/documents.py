@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from ranksafe.lsp.run_findings import RunFinding
 
 
+def path_of(uri: object) -> Path | None:
+    """The file behind a URI; None for one that is no file."""
+    path = to_fs_path(uri) if isinstance(uri, str) else None
+    return Path(path) if path else None
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A range in one of the client's documents, in the client's units."""
@@ -47,14 +53,17 @@ class Document(ABC):
 
     def __init__(self, uri: str, encoding: PositionEncoding) -> None:
         self.uri = uri
-        path = to_fs_path(uri)
-        self.path = Path(path) if path else None
+        self.path = path_of(uri)
         self.encoding = encoding
         self.analysis: DocumentAnalysis | None = None
         self.history = FindingHistory()
         self.touched: TouchedLines | None = None
         """Edited since the last analysis."""
         self.last_cost_seconds = 0.0
+        self.failed_rules: set[str] = set()
+        """Rules that failed on this document: said once."""
+        self.says_something_else = False
+        """To other files than when it was checked last; then it counts for its own names, too."""
         self.run_findings: list[RunFinding] = []
         """Shared with `ranksafe.lsp.run_findings.RunFindings`: edits take failures away there, too."""
         self.entry: Entry | None = None
@@ -98,10 +107,13 @@ class Document(ABC):
         """What is to be shown now."""
         return self.history.shown
 
-    def new_report(self, result_id: str, items: list[types.Diagnostic]) -> Report:
-        """Note what a pulling client is told now."""
-        self.report = Report(result_id, items)
-        return self.report
+    def findings_between(self, first: int, last: int) -> list[Finding]:
+        """The findings that touch the lines ``first`` to ``last``."""
+        return [
+            finding
+            for finding in self.findings
+            if finding.range.start.line <= last and first <= finding.range.end.line
+        ]
 
     def touch(self, touched: TouchedLines) -> None:
         """Note an edit: later findings move, run failures on the touched lines are out of date."""

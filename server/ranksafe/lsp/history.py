@@ -1,4 +1,4 @@
-"""What stays on screen between two analyses (DESIGN, invariant 5: history lives here, analysis knows none).
+"""What stays on screen between two analyses: history lives here, analysis knows none.
 
 An analysis of half-typed text lacks what is broken in it and may report what only half a statement means. So a finding
 in the broken part stays, moved with its line, until the text there parses again; and a finding that is new on a line

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 from lsprotocol import types
 
+from ranksafe.checker.finding import Finding
 from ranksafe.launch.context import LaunchContext, Launcher
+from ranksafe.localization import Translated
+from ranksafe.lsp.analysis import ensure
+from ranksafe.lsp.documents import Document
 from ranksafe.lsp.messages import (
     LAUNCH_GPUS,
     LAUNCH_GPUS_ASSUMED,
@@ -19,12 +23,10 @@ from ranksafe.lsp.messages import (
     LAUNCH_VERSION,
     RULE_LINK,
 )
+from ranksafe.lsp.session import Session
 from ranksafe.source.position import Position, Range
 
 if TYPE_CHECKING:
-    from ranksafe.checker.finding import Finding
-    from ranksafe.lsp.documents import Document
-    from ranksafe.lsp.server import RanksafeServer
     from ranksafe.semantics.module import Module
 
 _LAUNCH_SENSITIVE: Final = (
@@ -43,75 +45,75 @@ _LAUNCH_SENSITIVE_METHODS: Final = (
 )
 
 
-class Hovers:
-    """Builds hovers."""
-
-    def __init__(self, server: RanksafeServer) -> None:
-        self._server = server
-
-    def at(self, document: Document, uri: str, place: types.Position) -> types.Hover | None:
-        """What is known at a place; None where there is nothing to say."""
-        position = document.place_of(uri, place)
-        findings = [one for one in document.findings if one.range.contains(position)]
-        if findings:
-            sections = [self._about(finding) for finding in findings]
-            return self._hover(document, findings[0].range, [*sections, self._launch(document)])
-        call = self._relevant_call(document, position)
-        return self._hover(document, call, [self._launch(document)]) if call else None
-
-    def _about(self, finding: Finding) -> str:
-        language = self._server.language
-        rule = self._server.checks.rule(finding.code)
-        # The message is not repeated: every editor shows the diagnostic's own beside this.
-        lines = [f"**{finding.code}** `{finding.name}`"]
-        if rule is not None:
-            lines.append(_escaped(rule.metadata.summary.in_language(language)))
-            link = RULE_LINK.filled(code=finding.code).in_language(language)
-            lines.append(f"[{link}]({rule.url})")
-        return "\n\n".join(lines)
-
-    def _launch(self, document: Document) -> str:
-        language = self._server.language
-        context = self._server.projects.analyzer_for(document.path).launch
-        facts = "\n".join(f"- {_escaped(fact)}" for fact in self._facts(context))
-        return f"**{LAUNCH_HEADING.in_language(language)}**\n\n{facts}"
-
-    def _facts(self, context: LaunchContext) -> list[str]:
-        if context.gpus is None:
-            facts = [LAUNCH_GPUS_ASSUMED.filled(count=context.assumed_gpus)]
-        else:
-            source = context.sources.get("gpus", "")
-            facts = [LAUNCH_GPUS.filled(count=context.gpus, source=source)]
-        if context.launcher is Launcher.UNKNOWN:
-            facts.append(LAUNCH_LAUNCHER_UNKNOWN)
-        else:
-            source = context.sources.get("launcher", "")
-            launcher = context.launcher.value
-            facts.append(LAUNCH_LAUNCHER.filled(launcher=launcher, source=source))
-        for name, version in sorted(context.versions.items()):
-            source = context.sources.get(name, "")
-            facts.append(LAUNCH_VERSION.filled(name=name, version=version, source=source))
-        if not context.versions:
-            facts.append(LAUNCH_NO_VERSIONS)
-        return [fact.in_language(self._server.language) for fact in facts]
-
-    def _relevant_call(self, document: Document, position: Position) -> Range | None:
-        analysis = document.analysis
-        module = analysis.module if analysis is not None else None
-        if module is None or analysis is None or analysis.status == "stale":
-            return None
-        for call in _launch_sensitive_calls(module):
-            callee = module.range_of(call.func)
-            if callee.contains(position):
-                return callee
+def hover(session: Session, params: types.HoverParams) -> types.Hover | None:
+    """``textDocument/hover``: what is known at a place; None where there is nothing to say."""
+    uri = params.text_document.uri
+    document = session.documents.get(uri)
+    if document is None:
         return None
+    ensure(session.projects, document)
+    position = document.place_of(uri, params.position)
+    findings = [one for one in document.findings if one.range.contains(position)]
+    place = findings[0].range if findings else _relevant_call(document, position)
+    if place is None:
+        return None
+    sections = [*(_about(session, finding) for finding in findings), _launch(session, document)]
+    value = "\n\n---\n\n".join(sections)
+    return types.Hover(
+        contents=types.MarkupContent(types.MarkupKind.Markdown, value),
+        range=document.locate(place).range,
+    )
 
-    def _hover(self, document: Document, place: Range, sections: list[str]) -> types.Hover:
-        value = "\n\n---\n\n".join(sections)
-        return types.Hover(
-            contents=types.MarkupContent(types.MarkupKind.Markdown, value),
-            range=document.locate(place).range,
-        )
+
+def _about(session: Session, finding: Finding) -> str:
+    language = session.client.language
+    rule = session.projects.registry.by_code(finding.code)
+    # The message is not repeated: every editor shows the diagnostic's own beside this.
+    lines = [f"**{finding.code}** `{finding.name}`"]
+    if rule is not None:
+        lines.append(_escaped(rule.metadata.summary.in_language(language)))
+        link = RULE_LINK.filled(code=finding.code).in_language(language)
+        lines.append(f"[{link}]({rule.url})")
+    return "\n\n".join(lines)
+
+
+def _launch(session: Session, document: Document) -> str:
+    language = session.client.language
+    context = session.projects.analyzer_for(document.path).launch
+    facts = "\n".join(f"- {_escaped(fact.in_language(language))}" for fact in _facts(context))
+    return f"**{LAUNCH_HEADING.in_language(language)}**\n\n{facts}"
+
+
+def _facts(context: LaunchContext) -> list[Translated]:
+    if context.gpus is None:
+        facts = [LAUNCH_GPUS_ASSUMED.filled(count=context.assumed_gpus)]
+    else:
+        source = context.sources.get("gpus", "")
+        facts = [LAUNCH_GPUS.filled(count=context.gpus, source=source)]
+    if context.launcher is Launcher.UNKNOWN:
+        facts.append(LAUNCH_LAUNCHER_UNKNOWN)
+    else:
+        source = context.sources.get("launcher", "")
+        launcher = context.launcher.value
+        facts.append(LAUNCH_LAUNCHER.filled(launcher=launcher, source=source))
+    for name, version in sorted(context.versions.items()):
+        source = context.sources.get(name, "")
+        facts.append(LAUNCH_VERSION.filled(name=name, version=version, source=source))
+    if not context.versions:
+        facts.append(LAUNCH_NO_VERSIONS)
+    return facts
+
+
+def _relevant_call(document: Document, position: Position) -> Range | None:
+    analysis = document.analysis
+    module = analysis.module if analysis is not None else None
+    if module is None or analysis is None or analysis.status == "stale":
+        return None
+    for call in _launch_sensitive_calls(module):
+        callee = module.range_of(call.func)
+        if callee.contains(position):
+            return callee
+    return None
 
 
 def _launch_sensitive_calls(module: Module) -> list[ast.Call]:
@@ -132,17 +134,3 @@ def _escaped(text: str) -> str:
     for index in range(0, len(parts), 2):
         parts[index] = _MARKUP.sub(r"\\\g<0>", parts[index])
     return "".join(parts)
-
-
-def register(server: RanksafeServer) -> None:
-    """Answer ``textDocument/hover``."""
-    hovers = Hovers(server)
-
-    @server.feature(types.TEXT_DOCUMENT_HOVER)
-    def hover(params: types.HoverParams) -> types.Hover | None:
-        uri = params.text_document.uri
-        document = server.documents.get(uri)
-        if document is None:
-            return None
-        server.checks.ensure(document)
-        return hovers.at(document, uri, params.position)

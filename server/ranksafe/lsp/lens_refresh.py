@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from ranksafe.lsp.server import RanksafeServer
+from ranksafe.lsp.connection import Connection
 
 _TOGETHER_SECONDS: Final = 0.1
 """Changes come in groups: a document, its settings and the trust in it at the start, many files of one checkout."""
@@ -18,8 +17,8 @@ itself until the focus comes back, so a user who goes from the file to its probl
 class LensRefresh:
     """Sends ``workspace/codeLens/refresh``; calls that come together share one."""
 
-    def __init__(self, server: RanksafeServer) -> None:
-        self._server = server
+    def __init__(self, client: Connection) -> None:
+        self._client = client
         self._now: asyncio.TimerHandle | None = None
         self._again: list[asyncio.TimerHandle] = []
         self._ended = False
@@ -45,7 +44,7 @@ class LensRefresh:
         self._cancel_again()
 
     def _can_refresh(self) -> bool:
-        workspace = self._server.client_capabilities.workspace
+        workspace = self._client.client_capabilities.workspace
         capability = workspace.code_lens if workspace else None
         return bool(capability and capability.refresh_support) and not self._ended
 
@@ -60,4 +59,4 @@ class LensRefresh:
 
     def _send(self) -> None:
         if not self._ended:
-            self._server.workspace_code_lens_refresh(None)
+            self._client.workspace_code_lens_refresh(None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from lsprotocol import types
 
@@ -12,9 +11,6 @@ from ranksafe.lsp.documents import Document, Place, apply_changes, client_range,
 from ranksafe.lsp.lines import LineBuffer, PositionEncoding, TouchedLines
 from ranksafe.lsp.notebook_text import CellStart, python_lines
 from ranksafe.source.position import Position, Range
-
-if TYPE_CHECKING:
-    from ranksafe.lsp.server import RanksafeServer
 
 SYNC_OPTIONS = types.NotebookDocumentSyncOptions(
     notebook_selector=[
@@ -141,29 +137,3 @@ def _difference(before: Sequence[str], after: Sequence[str]) -> TouchedLines | N
         return None
     buffer = LineBuffer("".join(before))
     return buffer.replace_all("".join(after))
-
-
-def register(server: RanksafeServer) -> None:
-    """Answer ``notebookDocument/*``."""
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
-    def opened(params: types.DidOpenNotebookDocumentParams) -> None:
-        notebook = Notebook(params, server.encoding)
-        server.documents.add(notebook)
-        server.checks.opened(notebook)
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
-    def changed(params: types.DidChangeNotebookDocumentParams) -> None:
-        notebook = server.documents.get(params.notebook_document.uri)
-        if isinstance(notebook, Notebook):
-            gone = notebook.change(params.change)
-            server.documents.add(notebook)
-            for uri in gone:
-                server.publisher.clear(uri)
-            server.checks.changed(notebook)
-
-    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
-    def closed(params: types.DidCloseNotebookDocumentParams) -> None:
-        notebook = server.documents.get(params.notebook_document.uri)
-        if notebook is not None:
-            server.checks.closed(notebook)

@@ -5,42 +5,42 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Final
 
 from lsprotocol import types
 
 from ranksafe.localization import Translated
+from ranksafe.lsp.connection import Connection
 
-if TYPE_CHECKING:
-    from ranksafe.lsp.server import RanksafeServer
-
+_LONGEST_WAIT_SECONDS: Final = 5.0
+"""For the client to make a token; a run does not wait longer for its progress bar."""
 _numbers = itertools.count(1)
 
 
 class Progress:
     """One piece of work as the client shows it."""
 
-    def __init__(self, server: RanksafeServer, title: Translated) -> None:
-        self._server = server
-        self._title = title.in_language(server.language)
+    def __init__(self, client: Connection, title: Translated) -> None:
+        self._client = client
+        self._title = title.in_language(client.language)
         self.token = f"ranksafe-{next(_numbers)}"
         self._cancel: Callable[[], None] | None = None
         self._cancelled_early = False
-        window = server.client_capabilities.window
+        window = client.client_capabilities.window
         self._shown = bool(window and window.work_done_progress)
 
     async def begin(self, percentage: int | None = None) -> None:
         """Have the client make the token, then show the title; a bar only if it begins with a percentage."""
-        self._server.progresses[self.token] = self
+        self._client.cancellable[self.token] = self.cancel
         if not self._shown:
             return
         try:
-            created = self._server.work_done_progress.create_async(self.token)
+            created = self._client.work_done_progress.create_async(self.token)
             await asyncio.wait_for(created, _LONGEST_WAIT_SECONDS)
         except Exception:
             self._shown = False
             return
-        self._server.work_done_progress.begin(
+        self._client.work_done_progress.begin(
             self.token,
             types.WorkDoneProgressBegin(title=self._title, cancellable=True, percentage=percentage),
         )
@@ -60,8 +60,8 @@ class Progress:
 
     def report(self, message: str, percentage: int | None = None) -> None:
         """Say how far the work is."""
-        if self._shown and self.token in self._server.progresses:
-            self._server.work_done_progress.report(
+        if self._shown and self.token in self._client.cancellable:
+            self._client.work_done_progress.report(
                 self.token,
                 types.WorkDoneProgressReport(
                     message=message, cancellable=True, percentage=percentage
@@ -70,22 +70,8 @@ class Progress:
 
     def end(self, message: str) -> None:
         """The work is over."""
-        known = self._server.progresses.pop(self.token, None)
+        known = self._client.cancellable.pop(self.token, None)
         if self._shown and known is not None:
-            self._server.work_done_progress.end(
+            self._client.work_done_progress.end(
                 self.token, types.WorkDoneProgressEnd(message=message or None)
             )
-
-
-_LONGEST_WAIT_SECONDS = 5.0
-"""For the client to make a token; a run does not wait longer for its progress bar."""
-
-
-def register(server: RanksafeServer) -> None:
-    """Answer ``window/workDoneProgress/cancel``."""
-
-    @server.feature(types.WINDOW_WORK_DONE_PROGRESS_CANCEL)
-    def cancelled(params: types.WorkDoneProgressCancelParams) -> None:
-        progress = server.progresses.get(str(params.token))
-        if progress is not None:
-            progress.cancel()

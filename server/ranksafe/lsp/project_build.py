@@ -10,16 +10,19 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ranksafe.lsp.analysis import no_garbage_collection
+from ranksafe.lsp.checks import Checks
+from ranksafe.lsp.connection import Connection
+from ranksafe.lsp.documents import Document
 from ranksafe.lsp.messages import INDEX_TITLE, INDEXED
 from ranksafe.lsp.progress import Progress
+from ranksafe.lsp.projects import Projects
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from ranksafe.lsp.documents import Document
-    from ranksafe.lsp.server import RanksafeServer
     from ranksafe.semantics.project.index import ProjectIndex
 
 logger = logging.getLogger(__name__)
@@ -34,20 +37,22 @@ _LONGEST_BYTES: Final = 150_000
 _BATCH: Final = 300
 
 
+@dataclass(slots=True)
 class ProjectBuild:
     """One task for all indexes of the workspace."""
 
-    def __init__(self, server: RanksafeServer) -> None:
-        self._server = server
-        self._to_build: deque[ProjectIndex] = deque()
-        self._to_follow: deque[tuple[ProjectIndex, Path]] = deque()
-        self._seen: set[Path] = set()
-        self._task: asyncio.Task[None] | None = None
-        self._cancelled = False
+    _client: Connection
+    _projects: Projects
+    _checks: Checks
+    _to_build: deque[ProjectIndex] = field(default_factory=deque)
+    _to_follow: deque[tuple[ProjectIndex, Path]] = field(default_factory=deque)
+    _seen: set[Path] = field(default_factory=set)
+    _task: asyncio.Task[None] | None = None
+    _cancelled: bool = False
 
     def start(self) -> None:
         """Build the indexes of the open folders that have not been built yet."""
-        for index in self._server.projects.indexes():
+        for index in self._projects.indexes():
             if index.root not in self._seen:
                 self._seen.add(index.root)
                 self._to_build.append(index)
@@ -56,7 +61,7 @@ class ProjectBuild:
     def follow(self, document: Document) -> None:
         """Find out what an opened document depends on, so that edits elsewhere reach it at once."""
         if document.path is not None:
-            for index in self._server.projects.indexes_of(document.path):
+            for index in self._projects.indexes_of(document.path):
                 self._to_follow.append((index, document.path))
             self._work()
 
@@ -65,7 +70,7 @@ class ProjectBuild:
         if self._task is not None:
             self._task.cancel()
         if self._seen:
-            for index in self._server.projects.indexes():
+            for index in self._projects.indexes():
                 index.store.flush()
                 index.store.close()
 
@@ -87,7 +92,7 @@ class ProjectBuild:
             self._task = None
 
     async def _build(self, index: ProjectIndex) -> None:
-        progress = Progress(self._server, INDEX_TITLE.filled(folder=index.root.name))
+        progress = Progress(self._client, INDEX_TITLE.filled(folder=index.root.name))
         self._cancelled = False
         progress.on_cancel(self._cancel)
         started = time.perf_counter()
@@ -98,7 +103,7 @@ class ProjectBuild:
                 await self._save(index, everything=True)
                 seconds = f"{time.perf_counter() - started:.1f}"
                 indexed = INDEXED.filled(count=len(index.files()), seconds=seconds)
-                message = indexed.in_language(self._server.language)
+                message = indexed.in_language(self._client.language)
         finally:
             progress.end(message)
 
@@ -121,12 +126,10 @@ class ProjectBuild:
                     progress.report(f"{files}/{total}", shown)
             if index.store.unsaved >= _BATCH:
                 await self._save(index)
-            typing = self._server.checks.is_typing
+            typing = self._checks.is_typing
             await asyncio.sleep(_PAUSE_WHILE_TYPING_SECONDS if typing else _PAUSE_SECONDS)
 
     def _slice(self, steps: Iterator[tuple[int, int]]) -> tuple[int, int] | None:
-        from ranksafe.lsp.checks import no_garbage_collection
-
         until = time.perf_counter() + _SLICE_SECONDS
         done = None
         with no_garbage_collection():

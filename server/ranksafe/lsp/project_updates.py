@@ -7,12 +7,17 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from ranksafe.lsp.analysis import reconfigure
+from ranksafe.lsp.documents import Document, OpenDocuments
+from ranksafe.lsp.lens_refresh import LensRefresh
+from ranksafe.lsp.projects import Projects
+from ranksafe.lsp.publisher import Publisher
+
 if TYPE_CHECKING:
-    from ranksafe.lsp.documents import Document
-    from ranksafe.lsp.server import RanksafeServer
     from ranksafe.semantics.project.changes import Change
     from ranksafe.semantics.project.index import ProjectIndex
 
@@ -23,23 +28,23 @@ NOBODY_WAITS_SECONDS: Final = 0.2
 _SLICE_SECONDS: Final = 0.008
 
 
+@dataclass(slots=True)
 class ProjectUpdates:
     """Keeps the project's indexes up to date with the editor and the disk."""
 
-    def __init__(self, server: RanksafeServer) -> None:
-        self._server = server
-        self._edited: dict[str, Document] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._on_disk: deque[Path] = deque()
-        self._changes: list[tuple[ProjectIndex, Change]] = []
-        self._due: deque[str] = deque()
-        self._following: Iterator[int] | None = None
-        """What the open documents depend on, being found out for the changes that wait."""
-        self._stepping = False
-        self._shows_changed = False
-        self._own: set[str] = set()
-        """Documents that say something else to others than when they were checked: then it counts for their own
-        names, too."""
+    _documents: OpenDocuments
+    _projects: Projects
+    _publisher: Publisher
+    _lens_refresh: LensRefresh
+    _edited: dict[str, Document] = field(default_factory=dict)
+    _timer: asyncio.TimerHandle | None = None
+    _on_disk: deque[Path] = field(default_factory=deque)
+    _changes: list[tuple[ProjectIndex, Change]] = field(default_factory=list)
+    _due: deque[str] = field(default_factory=deque)
+    _following: Iterator[int] | None = None
+    """What the open documents depend on, being found out for the changes that wait."""
+    _stepping: bool = False
+    _shows_changed: bool = False
 
     # -- events
 
@@ -55,7 +60,7 @@ class ProjectUpdates:
         self._edited[document.uri] = document
         if self._timer is not None:
             self._timer.cancel()
-        waits = self._server.projects.has_open_dependents(document)
+        waits = self._projects.has_open_dependents(document)
         delay = DEPENDENTS_SECONDS if waits else NOBODY_WAITS_SECONDS
         self._timer = asyncio.get_running_loop().call_later(delay, self._typing_paused)
 
@@ -68,9 +73,8 @@ class ProjectUpdates:
     def closed(self, document: Document) -> None:
         """A document was closed: what stands on the disk counts again."""
         self._edited.pop(document.uri, None)
-        self._own.discard(document.uri)
         if document.path is not None:
-            self._changes += self._server.projects.update(document.path, None)
+            self._changes += self._projects.update(document.path, None)
             self._go_on()
 
     def changed_on_disk(self, paths: Iterable[Path]) -> None:
@@ -80,15 +84,8 @@ class ProjectUpdates:
             if path.suffix == ".py":
                 self._on_disk.append(path)
             elif not path.exists():
-                self._on_disk.extend(self._server.projects.known_below(path))
+                self._on_disk.extend(self._projects.known_below(path))
         self._go_on()
-
-    def says_something_else(self, document: Document) -> bool:
-        """Whether a document was last checked when its file said something else to others; asked once."""
-        if document.uri in self._own:
-            self._own.discard(document.uri)
-            return True
-        return False
 
     # -- work
 
@@ -104,9 +101,9 @@ class ProjectUpdates:
     def _take_over(self, document: Document) -> None:
         if document.path is None:
             return
-        changes = self._server.projects.update(document.path, document.text)
+        changes = self._projects.update(document.path, document.text)
         if document.analysis is not None and any(change.summary for _, change in changes):
-            self._own.add(document.uri)
+            document.says_something_else = True
         self._changes += changes
 
     def _go_on(self) -> None:
@@ -122,29 +119,30 @@ class ProjectUpdates:
             if self._has_followed():
                 self._find_affected()
         elif self._due:
-            document = self._server.documents.get(self._due.popleft())
-            if document is not None and self._server.checks.check_one_again(document):
+            document = self._documents.get(self._due.popleft())
+            if document is not None and reconfigure(self._projects, document):
+                self._publisher.show(document)
                 self._shows_changed = True
         if not self._due and self._shows_changed:
             self._shows_changed = False
-            self._server.publisher.refresh_pulled()
-            self._server.lenses_changed()
+            self._publisher.refresh_pulled()
+            self._lens_refresh.changed()
         self._go_on()
 
     def _look_at_disk(self) -> None:
         started = time.perf_counter()
         while self._on_disk and time.perf_counter() - started < _SLICE_SECONDS:
             path = self._on_disk.popleft()
-            document = self._server.documents.with_path(path)
+            document = self._documents.with_path(path)
             if document is None:
-                self._changes += self._server.projects.update(path, None)
+                self._changes += self._projects.update(path, None)
             elif document.analysis is None or document.analysis.status == "complete":
                 self._take_over(document)
 
     def _has_followed(self) -> bool:
         """Find out a little more of what the open documents depend on; whether all is known."""
         if self._following is None:
-            self._following = self._server.projects.following()
+            self._following = self._projects.following()
         until = time.perf_counter() + _SLICE_SECONDS
         for _ in self._following:
             if time.perf_counter() >= until:
@@ -155,6 +153,6 @@ class ProjectUpdates:
     def _find_affected(self) -> None:
         changes, self._changes = self._changes, []
         due = dict.fromkeys(self._due)
-        for document in self._server.projects.affected(changes):
+        for document in self._projects.affected(changes):
             due[document.uri] = None
         self._due = deque(due)

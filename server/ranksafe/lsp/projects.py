@@ -1,83 +1,84 @@
-"""The analyzer for each part of the workspace: its configuration, its launch context, its project index."""
+"""The analyzer for each part of the workspace: its configuration, its launch context, its project index.
+
+The analysis is imported at first use: the client waits for the initialize reply.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksafe.checker.analysis import Analyzer
-from ranksafe.checker.configuration import (
-    Configuration,
-    LoadedConfiguration,
-    load_configuration,
-    parse_assumption,
-)
-from ranksafe.checker.registry import Registry
-from ranksafe.launch.context import LaunchContext, Launcher
-from ranksafe.launch.detect import Statement, build_launch_context
+from ranksafe.checker.configuration import Configuration, LoadedConfiguration, load_configuration
 from ranksafe.launch.interpreter import find_interpreter
-from ranksafe.launch.versions import installed_versions
+from ranksafe.localization import Translated
+from ranksafe.lsp.connection import Connection
+from ranksafe.lsp.documents import Document
 from ranksafe.lsp.messages import CONFIGURATION_PROBLEM, RULE_PROBLEM, UNKNOWN_SELECTOR
-from ranksafe.semantics.project.changes import Change
-from ranksafe.semantics.project.index import ProjectIndex
-from ranksafe.semantics.project.summary_store import projects_folder
+from ranksafe.lsp.workspace import Workspace
 
 if TYPE_CHECKING:
-    from ranksafe.lsp.documents import Document
-    from ranksafe.lsp.options import Settings
-    from ranksafe.lsp.server import RanksafeServer
+    from ranksafe.checker.analysis import Analyzer
+    from ranksafe.checker.registry import Registry
+    from ranksafe.semantics.project.changes import Change
+    from ranksafe.semantics.project.index import ProjectIndex
 
-EDITOR_SETTINGS = "editor settings"
 
-
+@dataclass(slots=True)
 class Projects:
     """Analyzers by configuration file and interpreter."""
 
-    def __init__(self, server: RanksafeServer) -> None:
-        self._server = server
-        self._registry: Registry | None = None
-        self._analyzers: dict[tuple[Path | None, Path | None, Path | None], Analyzer] = {}
-        self._loaded: dict[Path | None, LoadedConfiguration] = {}
-        self._told: set[str] = set()
-        self._indexes: dict[Path, ProjectIndex] = {}
+    _client: Connection
+    _workspace: Workspace
+    _registry: Registry | None = None
+    _analyzers: dict[tuple[Path | None, Path | None, Path | None], Analyzer] = field(
+        default_factory=dict
+    )
+    _loaded: dict[Path | None, LoadedConfiguration] = field(default_factory=dict)
+    _told: set[Translated] = field(default_factory=set)
+    _indexes: dict[Path, ProjectIndex] = field(default_factory=dict)
 
     @property
     def registry(self) -> Registry:
-        """The rules. Plug-ins only in a trusted workspace (DESIGN, invariant 8)."""
+        """The rules. Plug-ins only in a trusted workspace."""
         if self._registry is None:
-            self._registry = Registry.load(entry_points=self._server.trusted)
+            from ranksafe.checker.registry import Registry
+
+            self._registry = Registry.load(entry_points=self._workspace.trusted)
             for problem in self._registry.problems:
-                self._tell(RULE_PROBLEM.filled(problem=problem).in_language(self._server.language))
+                self._tell(RULE_PROBLEM.filled(problem=problem))
         return self._registry
 
     def analyzer_for(self, path: Path | None) -> Analyzer:
         """The analyzer that serves a file; None: a document without a file."""
         loaded = self._configuration_for(path)
-        folder = self._server.folder_of(path)
+        folder = self._workspace.folder_of(path)
         interpreter = self.interpreter_for(folder)
         key = (loaded.source, interpreter, folder)
         if key not in self._analyzers:
-            settings = self._server.settings
-            self._analyzers[key] = Analyzer(
+            from ranksafe.lsp.analyzers import make_analyzer
+
+            self._analyzers[key] = make_analyzer(
                 self.registry,
-                _with_settings(loaded.configuration, settings),
-                _launch(loaded, settings, interpreter),
+                loaded,
+                self._workspace.settings,
+                interpreter,
                 self.index_of(folder),
             )
         return self._analyzers[key]
 
     def interpreter_for(self, folder: Path | None) -> Path | None:
         """The project's Python, whose packages are read: the user's choice, else the one found. Never started."""
-        if self._server.options.python is not None:
-            return self._server.options.python
+        if self._workspace.options.python is not None:
+            return self._workspace.options.python
         return find_interpreter(folder, os.environ) if folder is not None else None
 
     def forget(self, *, rules: bool = False) -> None:
         """Read configurations and installed versions anew when they are needed next; with ``rules`` the rules too."""
         self._analyzers.clear()
-        folders = set(self._server.folders())
+        folders = set(self._workspace.folders)
         # They know nothing of configurations and versions.
         self._indexes = {
             folder: index for folder, index in self._indexes.items() if folder in folders
@@ -95,16 +96,19 @@ class Projects:
             return None
         index = self._indexes.get(folder)
         if index is None:
+            from ranksafe.semantics.project.index import ProjectIndex
+            from ranksafe.semantics.project.summary_store import projects_folder
+
             index = ProjectIndex(folder, store_folder=projects_folder(os.environ))
             self._indexes[folder] = index
-            for document in self._server.documents:
+            for document in self._workspace.documents:
                 if document.path is not None and document.path.is_relative_to(folder):
                     index.update(document.path, document.text)
         return index
 
     def indexes(self) -> list[ProjectIndex]:
         """The indexes over all open folders."""
-        found = (self.index_of(folder) for folder in self._server.folders())
+        found = (self.index_of(folder) for folder in self._workspace.folders)
         return [index for index in found if index is not None]
 
     def indexes_of(self, path: Path) -> Iterator[ProjectIndex]:
@@ -128,12 +132,12 @@ class Projects:
         found: list[Document] = []
         for index, made in by_index.items():
             paths = index.affected(made, self._open_paths(index))
-            found += [document for document in self._server.documents if document.path in paths]
+            found += [document for document in self._workspace.documents if document.path in paths]
         return found
 
     def following(self) -> Iterator[int]:
         """Find out what the open documents depend on, in short steps, so that `affected` costs little."""
-        for document in list(self._server.documents):
+        for document in list(self._workspace.documents):
             if document.path is not None:
                 for index in self.indexes_of(document.path):
                     yield from index.closure_steps(document.path)
@@ -148,72 +152,29 @@ class Projects:
         )
 
     def _open_paths(self, index: ProjectIndex) -> list[Path]:
-        paths = (document.path for document in self._server.documents)
+        paths = (document.path for document in self._workspace.documents)
         return [path for path in paths if path is not None and path.is_relative_to(index.root)]
 
     def _configuration_for(self, path: Path | None) -> LoadedConfiguration:
-        key = path.parent if path is not None else self._server.first_folder()
+        key = path.parent if path is not None else self._workspace.first_folder
         if key not in self._loaded:
-            loaded = (
-                LoadedConfiguration(Configuration()) if key is None else load_configuration(key)
-            )
-            self._loaded[key] = loaded
-            self._report_problems(loaded)
+            default = LoadedConfiguration(Configuration())
+            self._loaded[key] = default if key is None else load_configuration(key)
+            self._report_problems(self._loaded[key])
         return self._loaded[key]
 
     def _report_problems(self, loaded: LoadedConfiguration) -> None:
-        language = self._server.language
         for problem in loaded.problems:
             where = (
                 problem.path.name if problem.line is None else f"{problem.path.name}:{problem.line}"
             )
-            message = CONFIGURATION_PROBLEM.filled(file=where, problem=problem.message)
-            self._tell(message.in_language(language))
-        settings = self._server.settings
+            self._tell(CONFIGURATION_PROBLEM.filled(file=where, problem=problem.message))
+        settings = self._workspace.settings
         for selector in (*settings.select, *settings.ignore, *loaded.configuration.selectors()):
             if self.registry.names_nothing(selector):
-                self._tell(UNKNOWN_SELECTOR.filled(selector=selector).in_language(language))
+                self._tell(UNKNOWN_SELECTOR.filled(selector=selector))
 
-    def _tell(self, message: str) -> None:
+    def _tell(self, message: Translated) -> None:
         if message not in self._told:
             self._told.add(message)
-            self._server.warn(message)
-
-
-def _with_settings(configuration: Configuration, settings: Settings) -> Configuration:
-    return configuration.with_settings(
-        select=settings.select or None,
-        ignore=settings.ignore or None,
-        preview=settings.preview,
-        gpus=settings.gpus,
-        launcher=_launcher(settings),
-        assume=_assumptions(settings),
-    )
-
-
-def _launch(
-    loaded: LoadedConfiguration, settings: Settings, interpreter: Path | None
-) -> LaunchContext:
-    configuration = loaded.configuration
-    return build_launch_context(
-        Statement(
-            EDITOR_SETTINGS, settings.gpus, _launcher(settings), dict(_assumptions(settings))
-        ),
-        Statement(
-            loaded.source.name if loaded.source else "",
-            configuration.gpus,
-            configuration.launcher,
-            dict(configuration.assume),
-        ),
-        installed=installed_versions(interpreter) if interpreter is not None else None,
-    )
-
-
-def _assumptions(settings: Settings) -> list[tuple[str, str]]:
-    parsed = (parse_assumption(text) for text in settings.assume)
-    return [assumption for assumption in parsed if assumption is not None]
-
-
-def _launcher(settings: Settings) -> Launcher | None:
-    known = {launcher.value: launcher for launcher in Launcher}
-    return known.get(settings.launcher or "")
+            self._client.warn(message)

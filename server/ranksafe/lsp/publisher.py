@@ -7,20 +7,21 @@ failures of a run in files that are not open.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from lsprotocol import types
 from pygls.uris import from_fs_path
 
 from ranksafe.checker.finding import Finding, Level, Related
-from ranksafe.lsp.documents import Document, TextDocument, client_range
+from ranksafe.lsp.connection import Connection
+from ranksafe.lsp.documents import Document, Report, TextDocument, client_range
 from ranksafe.lsp.lines import LineBuffer
+from ranksafe.lsp.projects import Projects
+from ranksafe.lsp.run_findings import RunFinding
+from ranksafe.lsp.workspace import Workspace
 from ranksafe.source.position import Range
-
-if TYPE_CHECKING:
-    from ranksafe.lsp.run_findings import RunFinding
-    from ranksafe.lsp.server import RanksafeServer
 
 SOURCE: Final = "ranksafe"
 RUN_SOURCE: Final = "ranksafe run"
@@ -33,16 +34,18 @@ _SEVERITY: Final = {
 _UNNECESSARY: Final = frozenset({"RS001"})
 
 
+@dataclass(slots=True)
 class Publisher:
     """Brings diagnostics to the client."""
 
-    def __init__(self, server: RanksafeServer) -> None:
-        self._server = server
-        self._reports = 0
-        self.client_pulls = False
-        self._pushed_unopened: set[str] = set()
-        self._unopened: dict[Path, LineBuffer] = {}
-        """Lines of files that are not open but named by a finding's related places or a failure's frames."""
+    _client: Connection
+    _workspace: Workspace
+    _projects: Projects
+    client_pulls: bool = False
+    _reports: int = 0
+    _pushed_unopened: set[str] = field(default_factory=set)
+    _unopened: dict[Path, LineBuffer] = field(default_factory=dict)
+    """Lines of files that are not open but named by a finding's related places or a failure's frames."""
 
     # -- what is shown
 
@@ -59,9 +62,13 @@ class Publisher:
                 result[place.uri].append(self._of_failure(failure, place.range))
         return result
 
+    def is_pulled(self, document: Document) -> bool:
+        """Whether the client asks for this document's diagnostics itself."""
+        return self.client_pulls and isinstance(document, TextDocument)
+
     def show(self, document: Document) -> None:
         """Push the document's diagnostics, unless the client asks for them itself."""
-        if self.client_pulls and isinstance(document, TextDocument):
+        if self.is_pulled(document):
             return
         for uri, items in self.diagnostics(document).items():
             self._publish(uri, items, document.version_of(uri))
@@ -71,29 +78,30 @@ class Publisher:
         documents = list(documents)
         for document in documents:
             self.show(document)
-        if self.client_pulls and any(isinstance(one, TextDocument) for one in documents):
-            self.refresh()
+        if any(map(self.is_pulled, documents)):
+            self.refresh_pulled()
 
     def refresh_pulled(self) -> None:
         """Have a pulling client ask again; one that does not pull has been shown everything."""
         if self.client_pulls:
-            self.refresh()
-
-    def refresh(self) -> None:
-        """Have a pulling client ask again."""
-        self._server.workspace_diagnostic_refresh(None)
+            self._client.workspace_diagnostic_refresh(None)
 
     def clear(self, uri: str) -> None:
         """Take away what was pushed for a URI."""
         self._publish(uri, [], None)
 
-    # -- run failures in files that are not open
+    # -- failures of runs
 
-    def show_unopened(self, failures: Iterable[RunFinding]) -> None:
+    def show_failures(self) -> None:
+        """A run has other failures now: show those of every file."""
+        self.show_changed(self._workspace.documents)
+        self.show_unopened()
+
+    def show_unopened(self) -> None:
         """Push the failures in files that are not open, in place of those pushed before."""
         self._unopened.clear()
         by_uri: dict[str, list[types.Diagnostic]] = {}
-        for failure in failures:
+        for failure in self._workspace.unopened_failures():
             uri = from_fs_path(str(failure.path)) or ""
             place = self.location(failure.path, failure.range)
             by_uri.setdefault(uri, []).append(self._of_failure(failure, place.range))
@@ -124,7 +132,7 @@ class Publisher:
         last = document.report
         if last is None or last.items != items:
             self._reports += 1
-            last = document.new_report(f"ranksafe-{self._reports}", items)
+            last = document.report = Report(f"ranksafe-{self._reports}", items)
         elif previous_result_id == last.result_id:
             return types.RelatedUnchangedDocumentDiagnosticReport(result_id=last.result_id)
         return types.RelatedFullDocumentDiagnosticReport(items=items, result_id=last.result_id)
@@ -133,12 +141,12 @@ class Publisher:
 
     def location(self, path: Path, place: Range) -> types.Location:
         """A range of a file for the client; of a file that is not open by the text on disk."""
-        document = self._server.documents.with_path(path)
+        document = self._workspace.documents.with_path(path)
         if document is not None:
             shown = document.locate(place)
             return types.Location(shown.uri, shown.range)
         uri = from_fs_path(str(path)) or path.as_uri()
-        return types.Location(uri, client_range(self._on_disk(path), place, self._server.encoding))
+        return types.Location(uri, client_range(self._on_disk(path), place, self._client.encoding))
 
     def _on_disk(self, path: Path) -> LineBuffer:
         if path not in self._unopened:
@@ -151,10 +159,10 @@ class Publisher:
 
     def of_finding(self, document: Document, finding: Finding) -> types.Diagnostic:
         """A finding as the client shows it."""
-        page = self._server.checks.page_of(finding.code)
+        page = self._page_of(finding.code)
         return types.Diagnostic(
             range=document.locate(finding.range).range,
-            message=finding.message.in_language(self._server.language),
+            message=finding.message.in_language(self._client.language),
             severity=_SEVERITY[finding.level],
             code=finding.code,
             code_description=types.CodeDescription(href=page) if page else None,
@@ -177,14 +185,14 @@ class Publisher:
             location = types.Location(place.uri, place.range)
         else:
             location = self.location(related.path, related.range)
-        message = related.message.in_language(self._server.language)
+        message = related.message.in_language(self._client.language)
         return types.DiagnosticRelatedInformation(location, message)
 
     def _of_failure(self, failure: RunFinding, place: types.Range) -> types.Diagnostic:
-        page = self._server.checks.page_of(failure.code) if failure.code else None
+        page = self._page_of(failure.code)
         return types.Diagnostic(
             range=place,
-            message=failure.message.in_language(self._server.language),
+            message=failure.message.in_language(self._client.language),
             severity=types.DiagnosticSeverity.Error
             if failure.is_root_cause
             else types.DiagnosticSeverity.Information,
@@ -194,7 +202,7 @@ class Publisher:
             related_information=[
                 types.DiagnosticRelatedInformation(
                     self.location(related.path, related.range),
-                    related.message.in_language(self._server.language),
+                    related.message.in_language(self._client.language),
                 )
                 for related in failure.related
                 if related.path is not None
@@ -203,7 +211,12 @@ class Publisher:
             data={"run": failure.run_id, "kind": failure.kind},
         )
 
+    def _page_of(self, code: str | None) -> str | None:
+        """Where the page of a rule is found on the web."""
+        rule = self._projects.registry.by_code(code) if code else None
+        return rule.url if rule is not None else None
+
     def _publish(self, uri: str, items: list[types.Diagnostic], version: int | None) -> None:
-        self._server.text_document_publish_diagnostics(
+        self._client.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(uri=uri, diagnostics=items, version=version)
         )

@@ -1,4 +1,4 @@
-"""Runs and proofs that the editor asked for: progress with cancel, failures on their lines, the log."""
+"""Runs that the editor asked for: progress with cancel, failures on their lines, the log."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from lsprotocol import types
 
 from ranksafe.localization import Translated
+from ranksafe.lsp.connection import Connection
+from ranksafe.lsp.lens_refresh import LensRefresh
 from ranksafe.lsp.messages import (
     FAILED_WITHOUT_REASON,
     GO_ON,
@@ -26,11 +28,11 @@ from ranksafe.lsp.messages import (
     SMOKE_TITLE,
 )
 from ranksafe.lsp.progress import Progress
-from ranksafe.lsp.run_findings import finding_of, findings_of
-from ranksafe.lsp.run_request import is_rehearsal
+from ranksafe.lsp.publisher import Publisher
+from ranksafe.lsp.run_findings import RunFinding, RunFindings, finding_of, findings_of
+from ranksafe.lsp.targets import is_rehearsal
 
 if TYPE_CHECKING:
-    from ranksafe.lsp.server import RanksafeServer
     from ranksafe.runs.model import Failure, RunEvent, RunRequest, RunResult
 
 
@@ -61,16 +63,19 @@ class Active:
     progress: Progress
 
 
+@dataclass(slots=True)
 class RunControl:
     """The runs of this server, by run id."""
 
-    def __init__(self, server: RanksafeServer) -> None:
-        self._server = server
-        self._active: dict[str, Active] = {}
-        self._starting: dict[Path, threading.Event] = {}
-        """Scripts whose run is being prepared, which takes minutes where something must be compiled; set: give up."""
-        self._logs: dict[str, Path] = {}
-        self._last_run_of: dict[Path, str] = {}
+    _client: Connection
+    _findings: RunFindings
+    _publisher: Publisher
+    _lens_refresh: LensRefresh
+    _active: dict[str, Active] = field(default_factory=dict)
+    _starting: dict[Path, threading.Event] = field(default_factory=dict)
+    """Scripts whose run is being prepared, which takes minutes where something must be compiled; set: give up."""
+    _logs: dict[str, Path] = field(default_factory=dict)
+    _last_run_of: dict[Path, str] = field(default_factory=dict)
 
     # -- questions
 
@@ -101,7 +106,7 @@ class RunControl:
         from ranksafe.runs.start import start_run
 
         loop = asyncio.get_running_loop()
-        progress = Progress(self._server, _title(request))
+        progress = Progress(self._client, _title(request))
         stop = threading.Event()
 
         def on_event(event: RunEvent) -> None:
@@ -119,12 +124,12 @@ class RunControl:
         progress.on_cancel(stop.set)
         try:
             await progress.begin()
-            self._server.lenses_changed()
+            self._lens_refresh.changed()
             run = await loop.run_in_executor(None, work)
         except BaseException:
             progress.end("")
             # Who asked meanwhile was told of a run.
-            self._server.lenses_changed()
+            self._lens_refresh.changed()
             raise
         finally:
             self._starting.pop(request.script, None)
@@ -132,7 +137,7 @@ class RunControl:
         self._last_run_of[request.script] = run.run_id
         progress.on_cancel(run.cancel)
         _in_thread(lambda: run.wait(), lambda *end: self._ended(run.run_id, *end), loop)
-        self._server.lenses_changed()
+        self._lens_refresh.changed()
         return run.run_id
 
     def cancel(self, run_id: str | None) -> bool:
@@ -155,15 +160,8 @@ class RunControl:
 
     async def _ask(self, question: Translated) -> bool:
         """Put a question to the user; no, where the client cannot ask or the user turns away."""
-        language = self._server.language
-        go_on = GO_ON.in_language(language)
-        params = types.ShowMessageRequestParams(
-            type=types.MessageType.Warning,
-            message=question.in_language(language),
-            actions=[types.MessageActionItem(title=go_on)],
-        )
-        answer = await self._server.window_show_message_request_async(params)
-        return answer is not None and answer.title == go_on
+        go_on = GO_ON.in_language(self._client.language)
+        return await self._client.ask(question, [go_on], types.MessageType.Warning) == go_on
 
     def _show_event(self, progress: Progress, event: RunEvent) -> None:
         if event.kind in ("status", "step", "ranks", "hang", "first-failure", "failure"):
@@ -171,13 +169,14 @@ class RunControl:
 
     def _show_failures(self, script: Path, event: RunEvent) -> None:
         """Draw what is certain while the run goes on; without failures, what was drawn is no longer so."""
-        server = self._server
         run_id = self.running(script) or ""
         findings = [finding_of(script, run_id, failure) for failure in event.failures]
-        server.run_findings.update(script, findings)
-        server.publisher.show_changed(server.documents)
-        server.publisher.show_unopened(server.unopened_failures())
-        server.log(event.text)
+        self._draw(script, findings)
+        self._client.log(event.text)
+
+    def _draw(self, script: Path, findings: list[RunFinding]) -> None:
+        self._findings.update(script, findings)
+        self._publisher.show_failures()
 
     def _ended(self, run_id: str, result: RunResult | None, reason: Translated) -> None:
         """``reason``: why there is no result, where there is none."""
@@ -186,27 +185,23 @@ class RunControl:
             return
         if result is None:
             active.progress.end("")
-            lost = RUN_FAILED.filled(file=active.script.name, reason=reason)
-            self._server.warn(lost.in_language(self._server.language))
-            self._server.lenses_changed()
+            self._client.warn(RUN_FAILED.filled(file=active.script.name, reason=reason))
+            self._lens_refresh.changed()
             return
         if result.log is not None:
             self._logs[run_id] = result.log
-        server = self._server
         if result.outcome.value != "cancelled":
-            server.run_findings.update(active.script, findings_of(active.script, result))
-            server.publisher.show_changed(server.documents)
-            server.publisher.show_unopened(server.unopened_failures())
-        summary = _summary(active.script, result).in_language(server.language)
-        active.progress.end(summary)
+            self._draw(active.script, findings_of(active.script, result))
+        summary = _summary(active.script, result)
+        active.progress.end(summary.in_language(self._client.language))
         if result.outcome.value in ("succeeded", "cancelled"):
-            server.log(summary)
+            self._client.log(summary.in_language(self._client.language))
         else:
-            server.warn(summary)
+            self._client.warn(summary)
         # What a rehearsal changed or cannot show belongs to its result, whatever that is.
         for sentence in (*result.modified, *result.limits):
-            server.log(f"  {sentence}")
-        server.lenses_changed()
+            self._client.log(f"  {sentence}")
+        self._lens_refresh.changed()
 
 
 _LONGEST_END_SECONDS = 15.0

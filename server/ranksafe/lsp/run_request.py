@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ranksafe.localization import Translated
-from ranksafe.lsp.documents import TextDocument
+from ranksafe.lsp.documents import TextDocument, path_of
 from ranksafe.lsp.messages import (
     ALREADY_RUNNING,
     NOT_SAVED,
@@ -16,15 +15,13 @@ from ranksafe.lsp.messages import (
     NOT_UNDER_FOLDER,
     UNKNOWN_TARGET,
 )
+from ranksafe.lsp.session import Session
+from ranksafe.lsp.targets import as_count, is_here, is_rehearsal, is_target
 
 if TYPE_CHECKING:
-    from ranksafe.lsp.server import RanksafeServer
     from ranksafe.runs.model import RunRequest
 
 SMOKE_STEPS: Final = 2
-REHEARSAL_GPUS: Final = 2
-"""Simulated where the user named no number: the fewest on which anything can go wrong."""
-_TARGET: Final = re.compile(r"local|simulated:[1-9]\d*|(?:ssh|slurm):[A-Za-z0-9][\w.@-]*")
 
 
 class Refused(Exception):
@@ -35,62 +32,44 @@ class Refused(Exception):
         self.message = message
 
 
-def require_trust(server: RanksafeServer) -> None:
+def require_trust(session: Session) -> None:
     """Raise Refused until the user trusts the workspace."""
-    if not server.trusted:
+    if not session.workspace.trusted:
         raise Refused(NOT_TRUSTED)
 
 
-def script_of(server: RanksafeServer, uri: str) -> Path:
+def script_of(session: Session, uri: str) -> Path:
     """The file behind a URI. Raises Refused unless it is a Python file under an open folder, links resolved."""
-    path = server.path_of(uri)
+    path = path_of(uri)
     if path is not None and path.suffix == ".py":
         real = path.resolve()
         if real.is_file() and any(
-            real.is_relative_to(folder.resolve()) for folder in server.folders()
+            real.is_relative_to(folder.resolve()) for folder in session.workspace.folders
         ):
             return path
     raise Refused(NOT_UNDER_FOLDER.filled(file=path.name if path else uri))
 
 
 def check_target(name: str) -> str:
-    """A target's name. Raises Refused for what is not one: a target never carries a command line."""
-    if not _TARGET.fullmatch(name):
+    """A target's name. Raises Refused for what is not one."""
+    if not is_target(name):
         raise Refused(UNKNOWN_TARGET.filled(target=name))
     return name
 
 
-def is_rehearsal(target: str) -> bool:
-    """Whether a target is made of simulated GPUs."""
-    return target.startswith("simulated:")
-
-
-def is_here(target: str) -> bool:
-    """Whether a target is this machine."""
-    return target == "local" or is_rehearsal(target)
-
-
-def rehearsal_target(remembered: str, given: Mapping[str, Any]) -> str:
-    """Where a rehearsal happens: what the caller names, else what is remembered for the script, else two GPUs."""
-    count = _count(given.get("gpus"))
-    if count is None and is_rehearsal(remembered):
-        return remembered
-    return f"simulated:{count or REHEARSAL_GPUS}"
-
-
 def request_for(
-    server: RanksafeServer, uri: str, given: Mapping[str, Any], *, smoke: bool = False
+    session: Session, uri: str, given: Mapping[str, Any], *, smoke: bool = False
 ) -> RunRequest:
     """What is to be started for a document. Raises Refused."""
     from ranksafe.runs.blocking_launches import with_blocking_launches
     from ranksafe.runs.model import RunRequest
 
-    require_trust(server)
-    script = script_of(server, uri)
-    if server.runs.running(script) is not None:
+    require_trust(session)
+    script = script_of(session, uri)
+    if session.runs.running(script) is not None:
         raise Refused(ALREADY_RUNNING.filled(file=script.name))
-    _require_saved(server, script)
-    choices = server.user_state.of(script)
+    _require_saved(session, script)
+    choices = session.user_state.of(script)
     named = given.get("target")
     target = check_target(named if isinstance(named, str) and named else choices.target)
     if not is_here(target) and target != choices.target:
@@ -101,9 +80,9 @@ def request_for(
     if not is_here(target):
         from ranksafe.runs.hosts.ssh import choose_config
 
-        choose_config(server.options.ssh_config_file)
-    gpus = None if is_rehearsal(target) else _count(given.get("gpus"))
-    cpu_ranks = _count(given.get("cpuRanks"))
+        choose_config(session.workspace.options.ssh_config_file)
+    gpus = None if is_rehearsal(target) else as_count(given.get("gpus"))
+    cpu_ranks = as_count(given.get("cpuRanks"))
     request = RunRequest(
         script=script,
         target=target,
@@ -113,28 +92,23 @@ def request_for(
         arguments=choices.arguments,
         config_file=choices.config_file,
         # Elsewhere there is another one: the settings of the host or cluster name it.
-        interpreter=server.options.python if is_here(target) else None,
-        working_directory=server.folder_of(script),
-        environment=dict(server.options.run_environment),
-        language=server.language,
+        interpreter=session.workspace.options.python if is_here(target) else None,
+        working_directory=session.workspace.folder_of(script),
+        environment=dict(session.workspace.options.run_environment),
+        language=session.client.language,
     )
     return with_blocking_launches(request) if given.get("blockingLaunches") is True else request
 
 
-def _count(value: object) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value > 0
-    return value if is_count and isinstance(value, int) else None
-
-
-def _require_saved(server: RanksafeServer, script: Path) -> None:
+def _require_saved(session: Session, script: Path) -> None:
     """The run reads files, the user looks at buffers: they must agree, in every open file of the same folder."""
-    folder = server.folder_of(script)
+    folder = session.workspace.folder_of(script)
     unsaved = [
         document.path.name
-        for document in server.documents
+        for document in session.documents
         if isinstance(document, TextDocument)
         and document.path is not None
-        and (document.path == script or server.folder_of(document.path) == folder)
+        and (document.path == script or session.workspace.folder_of(document.path) == folder)
         and _differs_from_disk(document)
     ]
     if unsaved:

@@ -15,12 +15,12 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from pygls.io_ import StdoutWriter
 
-if TYPE_CHECKING:
-    from ranksafe.lsp.server import RanksafeServer
+from ranksafe.lsp.connection import Connection
+from ranksafe.lsp.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -58,28 +58,28 @@ class MessageSplitter:
         return body
 
 
-def serve_stdio(server: RanksafeServer) -> None:
+def serve_stdio(session: Session) -> None:
     """Serve on standard input and output until the client says ``exit`` or goes away."""
     output = sys.stdout.buffer
     # A stray print, ours or a plug-in's, must not end up between messages.
     sys.stdout = sys.stderr
-    server.protocol.set_writer(StdoutWriter(output))
+    session.client.protocol.set_writer(StdoutWriter(output))
     try:
-        asyncio.run(_serve(server, sys.stdin.fileno()))
+        asyncio.run(_serve(session.client, sys.stdin.fileno()))
     except BrokenPipeError:
         logger.info("the client is gone")
     finally:
-        server.end()
-        server.shutdown()  # type: ignore[no-untyped-call]
+        session.end()
+        session.client.shutdown()  # type: ignore[no-untyped-call]
 
 
-async def _serve(server: RanksafeServer, descriptor: int) -> None:
+async def _serve(client: Connection, descriptor: int) -> None:
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
 
     def receive(bodies: list[bytes]) -> None:
         for body in bodies:
-            _handle(server, body)
+            _handle(client, body)
 
     reader = threading.Thread(
         target=_read,
@@ -111,8 +111,8 @@ def _read(
         return
 
 
-def _handle(server: RanksafeServer, body: bytes) -> None:
-    protocol = server.protocol
+def _handle(client: Connection, body: bytes) -> None:
+    protocol = client.protocol
     try:
         protocol.handle_message(json.loads(body, object_hook=protocol.structure_message))
     except Exception:

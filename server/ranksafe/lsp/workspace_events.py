@@ -1,0 +1,145 @@
+"""The workspace around the documents: settings, trust, folders, files that change on disk."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Any, Final
+
+from lsprotocol import types
+
+from ranksafe.checker.configuration import FILE_NAMES
+from ranksafe.lsp.connection import Connection
+from ranksafe.lsp.documents import path_of
+from ranksafe.lsp.options import as_mapping, read_settings
+from ranksafe.lsp.session import Session
+
+SECTION: Final = "ranksafe"
+TRUST: Final = "ranksafe/trust"
+_WATCHED: Final = (*(f"**/{name}" for name in FILE_NAMES), "**/*.py")
+_PUT_OFF_SECONDS: Final = 0.1
+"""Several files may change at once; they are answered together."""
+
+
+async def initialized(session: Session, _params: types.InitializedParams) -> None:
+    """``initialized``: ask for the settings, have files watched, load the rules while nobody waits."""
+    await _watch_files(session.client)
+    await _watch_settings(session.client)
+    if await _fetch_settings(session):
+        everything_changed(session)
+    _ = session.projects.registry
+    # Everything that stays was made: leave it out of every later garbage collection.
+    gc.collect()
+    gc.freeze()
+    session.project_build.start()
+
+
+async def settings_changed(session: Session, params: types.DidChangeConfigurationParams) -> None:
+    """``workspace/didChangeConfiguration``: clients that can be asked send nothing useful along."""
+    if _can_be_asked(session.client):
+        changed = await _fetch_settings(session)
+    else:
+        changed = _take_settings(session, as_mapping(params.settings).get(SECTION))
+    if changed:
+        everything_changed(session)
+
+
+def files_changed(session: Session, params: types.DidChangeWatchedFilesParams) -> None:
+    """``workspace/didChangeWatchedFiles``: configuration, or Python files that others import."""
+    paths = [path for change in params.changes if (path := path_of(change.uri))]
+    if session.put_off is None and any(path.name in FILE_NAMES for path in paths):
+        loop = asyncio.get_running_loop()
+        session.put_off = loop.call_later(_PUT_OFF_SECONDS, _do_put_off, session)
+    session.publisher.changed_on_disk(paths)
+    session.project_updates.changed_on_disk(paths)
+
+
+def folders_changed(session: Session, _params: types.DidChangeWorkspaceFoldersParams) -> None:
+    """``workspace/didChangeWorkspaceFolders``."""
+    session.workspace.folders = session.client.folders
+    everything_changed(session)
+
+
+def trust_changed(session: Session, params: Any) -> None:
+    """``ranksafe/trust``: the user trusts the workspace, or no longer does."""
+    set_trusted(session, as_mapping(params).get("trusted") is True)
+
+
+def set_trusted(session: Session, trusted: bool) -> None:
+    """Take over whether the user trusts the workspace."""
+    if trusted == session.workspace.trusted:
+        return
+    session.workspace.trusted = trusted
+    if not trusted:
+        session.runs.cancel(None)
+    session.projects.forget(rules=True)
+    session.checks.check_again()
+
+
+def everything_changed(session: Session) -> None:
+    """Read configurations anew and analyse everything again."""
+    session.projects.forget()
+    session.checks.check_again()
+    session.project_build.start()
+
+
+def _do_put_off(session: Session) -> None:
+    session.put_off = None
+    everything_changed(session)
+
+
+def _can_be_asked(client: Connection) -> bool:
+    workspace = client.client_capabilities.workspace
+    return bool(workspace and workspace.configuration)
+
+
+async def _fetch_settings(session: Session) -> bool:
+    if not _can_be_asked(session.client):
+        return False
+    params = types.ConfigurationParams(items=[types.ConfigurationItem(section=SECTION)])
+    try:
+        answer = await session.client.workspace_configuration_async(params)
+    except Exception:
+        return False
+    return _take_settings(session, answer[0] if answer else None)
+
+
+def _take_settings(session: Session, value: object) -> bool:
+    if not as_mapping(value):
+        return False
+    settings = read_settings(value)
+    if settings == session.workspace.settings:
+        return False
+    session.workspace.settings = settings
+    return True
+
+
+async def _watch_files(client: Connection) -> None:
+    workspace = client.client_capabilities.workspace
+    capability = workspace.did_change_watched_files if workspace else None
+    if not (capability and capability.dynamic_registration):
+        return
+    options = types.DidChangeWatchedFilesRegistrationOptions(
+        watchers=[
+            *(types.FileSystemWatcher(glob_pattern=pattern) for pattern in _WATCHED),
+            # Of a folder that is deleted many clients tell nothing but its own name.
+            types.FileSystemWatcher(glob_pattern="**/*", kind=types.WatchKind.Delete),
+        ]
+    )
+    await _register(client, types.WORKSPACE_DID_CHANGE_WATCHED_FILES, options)
+
+
+async def _watch_settings(client: Connection) -> None:
+    workspace = client.client_capabilities.workspace
+    capability = workspace.did_change_configuration if workspace else None
+    if capability and capability.dynamic_registration:
+        options = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
+        await _register(client, types.WORKSPACE_DID_CHANGE_CONFIGURATION, options)
+
+
+async def _register(client: Connection, method: str, options: object) -> None:
+    registration = types.Registration(f"ranksafe:{method}", method, options)
+    try:
+        await client.client_register_capability_async(types.RegistrationParams([registration]))
+    except Exception:
+        client.log(f"the client refused to register {method}")
