@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from ranksafe.checker.configuration import (
+    AnalysisKeys,
     Configuration,
     LoadedConfiguration,
     load_configuration,
@@ -160,7 +161,7 @@ def test_excluded_folders(tmp_path: Path) -> None:
 
 def test_settings_win_and_none_leaves_alone() -> None:
     base = Configuration(select=("RS2",), gpus=4, assume=(("torch", "2.0"),))
-    merged = base.with_settings(gpus=8, assume=[("trl", "1.0")])
+    merged = base.with_settings(AnalysisKeys(gpus=8, assume=(("trl", "1.0"),)))
     assert merged.select == ("RS2",)
     assert merged.gpus == 8
     assert merged.assume == (("torch", "2.0"), ("trl", "1.0"))

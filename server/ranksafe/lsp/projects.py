@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from ranksafe.checker.analysis import Analyzer
 from ranksafe.checker.configuration import (
+    AnalysisKeys,
     Configuration,
     LoadedConfiguration,
     load_configuration,
-    parse_assumption,
 )
 from ranksafe.checker.registry import Registry
-from ranksafe.launch.context import LaunchContext, Launcher
-from ranksafe.launch.detect import Statement, build_launch_context
+from ranksafe.launch.context import LaunchContext
+from ranksafe.launch.detect import build_launch_context
 from ranksafe.launch.interpreter import find_interpreter
 from ranksafe.launch.versions import installed_versions
 from ranksafe.lsp.messages import CONFIGURATION_PROBLEM, RULE_PROBLEM, UNKNOWN_SELECTOR
@@ -26,7 +26,6 @@ from ranksafe.semantics.project.summary_store import projects_folder
 
 if TYPE_CHECKING:
     from ranksafe.lsp.documents import Document
-    from ranksafe.lsp.options import Settings
     from ranksafe.lsp.server import RanksafeServer
 
 EDITOR_SETTINGS = "editor settings"
@@ -62,7 +61,7 @@ class Projects:
             settings = self._server.settings
             self._analyzers[key] = Analyzer(
                 self.registry,
-                _with_settings(loaded.configuration, settings),
+                loaded.configuration.with_settings(settings),
                 _launch(loaded, settings, interpreter),
                 self.index_of(folder),
             )
@@ -170,7 +169,7 @@ class Projects:
             message = CONFIGURATION_PROBLEM.filled(file=where, problem=problem.message)
             self._tell(message.in_language(language))
         settings = self._server.settings
-        for selector in (*settings.select, *settings.ignore, *loaded.configuration.selectors()):
+        for selector in (*settings.selectors(), *loaded.configuration.selectors()):
             if self.registry.names_nothing(selector):
                 self._tell(UNKNOWN_SELECTOR.filled(selector=selector).in_language(language))
 
@@ -180,40 +179,11 @@ class Projects:
             self._server.warn(message)
 
 
-def _with_settings(configuration: Configuration, settings: Settings) -> Configuration:
-    return configuration.with_settings(
-        select=settings.select or None,
-        ignore=settings.ignore or None,
-        preview=settings.preview,
-        gpus=settings.gpus,
-        launcher=_launcher(settings),
-        assume=_assumptions(settings),
-    )
-
-
 def _launch(
-    loaded: LoadedConfiguration, settings: Settings, interpreter: Path | None
+    loaded: LoadedConfiguration, settings: AnalysisKeys, interpreter: Path | None
 ) -> LaunchContext:
-    configuration = loaded.configuration
     return build_launch_context(
-        Statement(
-            EDITOR_SETTINGS, settings.gpus, _launcher(settings), dict(_assumptions(settings))
-        ),
-        Statement(
-            loaded.source.name if loaded.source else "",
-            configuration.gpus,
-            configuration.launcher,
-            dict(configuration.assume),
-        ),
+        settings.statement(EDITOR_SETTINGS),
+        loaded.configuration.statement(loaded.source.name if loaded.source else ""),
         installed=installed_versions(interpreter) if interpreter is not None else None,
     )
-
-
-def _assumptions(settings: Settings) -> list[tuple[str, str]]:
-    parsed = (parse_assumption(text) for text in settings.assume)
-    return [assumption for assumption in parsed if assumption is not None]
-
-
-def _launcher(settings: Settings) -> Launcher | None:
-    known = {launcher.value: launcher for launcher in Launcher}
-    return known.get(settings.launcher or "")

@@ -31,7 +31,7 @@ from ranksafe.lsp.checks import Checks
 from ranksafe.lsp.documents import OpenDocuments
 from ranksafe.lsp.lens_refresh import LensRefresh
 from ranksafe.lsp.lines import PositionEncoding
-from ranksafe.lsp.options import ClientOptions, Settings, read_options
+from ranksafe.lsp.options import ClientOptions, read_options
 from ranksafe.lsp.project_build import ProjectBuild
 from ranksafe.lsp.project_updates import ProjectUpdates
 from ranksafe.lsp.proofs import ProofControl
@@ -68,7 +68,7 @@ class RanksafeServer(LanguageServer):
             notebook_document_sync=notebooks.SYNC_OPTIONS,
         )
         self.options = ClientOptions()
-        self.settings = Settings()
+        self.settings = self.options.settings
         self.language: Language = "en"
         self.encoding = PositionEncoding.UTF16
         self.trusted = False
