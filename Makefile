@@ -21,7 +21,7 @@ help:
 	@echo "make nvim       open examples/ in Neovim with the server"
 	@echo "make lint       ruff, mypy, import contracts"
 	@echo "make format     format the Python code"
-	@echo "make docs       write docs/rules.md again from rules/"
+	@echo "make docs       write docs/rules.md and the JSON schema of the configuration again"
 	@echo "make clean      remove what the set-up made in this folder"
 
 demo:
@@ -61,6 +61,7 @@ format:
 
 docs:
 	@$(PYTHON) tools/in_project.py tools/rule_pages.py
+	@$(PYTHON) tools/in_project.py tools/configuration_schema.py
 
 clean:
 	rm -rf .venv node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,5 +1,6 @@
 import * as vscode from "vscode";
 
+import { completeConfigurationFiles } from "./configurationFiles";
 import { debugInformation } from "./debugInformation";
 import { warnOfTrustHole } from "./editorVersion";
 import { t, useLanguage } from "./localize";
@@ -76,7 +77,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     const runs = new RunCommands(context, () => running.projectInterpreter());
     const running: Server = new Server(context, log, runs.middleware);
     server = running;
-    context.subscriptions.push(log, running, new Status(running), new Testing(), running.onDidChangeState(reportFailure));
+    context.subscriptions.push(log, running, new Status(running), new Testing(), completeConfigurationFiles(), running.onDidChangeState(reportFailure));
     registerCommands(context, running, log);
     followChanges(context, running);
     warnOfTrustHole(context, log);

@@ -23,8 +23,8 @@ from ranksafe.checker.rule import Rule, RuleMetadata, Scope
 from ranksafe.checker.rule_folder import RuleFolder
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
-from ranksafe.semantics.facts import data_parallel_reachable
 from ranksafe.rank_flow import rank_issues
+from ranksafe.semantics.facts import data_parallel_reachable
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.project.protocol import Project
 

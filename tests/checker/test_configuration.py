@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import configuration_schema
 import pytest
 from ranksafe.checker.configuration import (
+    AnalysisKeys,
     Configuration,
     LoadedConfiguration,
     load_configuration,
@@ -15,6 +17,7 @@ from ranksafe.checker.finding import Level
 from ranksafe.checker.rule import RuleMetadata, Stability
 from ranksafe.launch.context import Launcher
 from ranksafe.localization import Translated
+from ranksafe.settings import keys_of
 
 
 def rule(code: str, name: str = "some-rule", *, preview: bool = False) -> RuleMetadata:
@@ -94,6 +97,31 @@ def test_unusable_values_are_named_and_the_rest_is_kept(
     assert loaded.configuration.ignore == ("RS501",)
 
 
+def test_of_a_list_the_items_that_can_be_used_are_kept(tmp_path: Path) -> None:
+    loaded = write(tmp_path, "ranksafe.toml", 'assume = ["trl", "torch==2.8"]\nignore = ["RS5", 3]')
+    assert loaded.configuration.assume == (("torch", "2.8"),)
+    assert loaded.configuration.ignore == ("RS5",)
+    assert [problem.message.en.split("`")[1] for problem in loaded.problems] == ["assume", "ignore"]
+
+
+def test_no_key_of_a_workspaces_file_reaches_a_process() -> None:
+    assert set(keys_of(Configuration)) == {
+        "select",
+        "ignore",
+        "preview",
+        "gpus",
+        "launcher",
+        "assume",
+        "per-file-ignores",
+        "exclude",
+    }
+
+
+def test_the_json_schema_is_current() -> None:
+    kept = configuration_schema.SCHEMA.read_text(encoding="utf-8")
+    assert kept == configuration_schema.schema(), "run `make docs`"
+
+
 def test_broken_toml_names_its_line(tmp_path: Path) -> None:
     loaded = write(tmp_path, "pyproject.toml", "[tool.ranksafe]\ngpus = = 2\n")
     assert [problem.line for problem in loaded.problems] == [2]
@@ -160,7 +188,7 @@ def test_excluded_folders(tmp_path: Path) -> None:
 
 def test_settings_win_and_none_leaves_alone() -> None:
     base = Configuration(select=("RS2",), gpus=4, assume=(("torch", "2.0"),))
-    merged = base.with_settings(gpus=8, assume=[("trl", "1.0")])
+    merged = base.with_settings(AnalysisKeys(gpus=8, assume=(("trl", "1.0"),)))
     assert merged.select == ("RS2",)
     assert merged.gpus == 8
     assert merged.assume == (("torch", "2.0"), ("trl", "1.0"))

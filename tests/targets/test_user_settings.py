@@ -14,7 +14,7 @@ from ranksafe.runs.targets.slurm.settings import cluster_named
 
 HOSTS = {
     "gpu = 3": "gpu is not a table: [gpu]",
-    "[gpu]\nfolders = 'x'": "[gpu] has no key folders; there are interpreter, conda, command, folder",
+    "[gpu]\nfolders = 'x'": "unknown key [gpu] folders (known: interpreter, conda, command, folder",
     "[gpu]\nlease-hours = '3'": "[gpu] lease-hours must be a number above 0",
     "[gpu]\nlease-hours = inf": "[gpu] lease-hours must be a number above 0",
     "[gpu]\ndespite-slurm = 'yes'": "[gpu] despite-slurm must be true or false",
@@ -24,14 +24,17 @@ HOSTS = {
     f"x = {'[' * 3000}{']' * 3000}": "cannot be understood: maximum recursion depth exceeded",
 }
 CLUSTERS = {
-    "big = 3": "[big]: this is not a table",
-    "[big]\nlogin = 3": "[big]: login must be text in quotes",
-    "[big]\nnodes = 'two'": "[big]: nodes must be a whole number",
-    "[big]\nnodes = 0": "[big]: nodes must be above 0",
-    "[big]\nranks-per-node = -1": "[big]: ranks-per-node must be 0 or more",
-    "[big]\npoll-seconds = nan": "[big]: poll-seconds must be above 0",
-    "[big]\nconda = 'a'\ninterpreter = 'b'": "[big]: conda must be the name or folder of an environment",
-    f"x = {'[' * 3000}{']' * 3000}": "cannot be read: maximum recursion depth exceeded",
+    "big = 3": "big is not a table: [big]",
+    "[big]\nlogn = 'x'": "unknown key [big] logn (known: login, interpreter, conda, folder",
+    "[big]\nconda = '-n'": "[big] conda must be the name or folder of an environment",
+    "['-x']": "[-x]: the name of a cluster is made of letters, digits, dots",
+    "[big]\nlogin = 3": "[big] login must be text in quotes",
+    "[big]\nnodes = 'two'": "[big] nodes must be a whole number of at least 1",
+    "[big]\nnodes = 0": "[big] nodes must be a whole number of at least 1",
+    "[big]\nranks-per-node = -1": "[big] ranks-per-node must be a whole number, 0 or more",
+    "[big]\npoll-seconds = nan": "[big] poll-seconds must be a number above 0",
+    "[big]\nconda = 'a'\ninterpreter = 'b'": "[big] has interpreter, conda, and only one of them can be",
+    f"x = {'[' * 3000}{']' * 3000}": "cannot be understood: maximum recursion depth exceeded",
 }
 
 

@@ -7,23 +7,18 @@ file is harmless in a workspace that is not trusted.
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from ranksafe.checker.rule import RuleMetadata, Stability
 from ranksafe.launch.context import Launcher
 from ranksafe.launch.detect import Statement
 from ranksafe.localization import Translated
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from ranksafe.settings import Count, Expected, Flag, parse_toml, read
 
 FILE_NAMES = ("ranksafe.toml", "pyproject.toml")
 """In the order in which they win within one folder."""
@@ -47,8 +42,6 @@ DEFAULT_EXCLUDE = (
 )
 """Folders that hold nobody's own code."""
 
-_ASSUMED_VERSION = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==\s*(\S+)\s*$")
-
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationProblem:
@@ -59,25 +52,92 @@ class ConfigurationProblem:
     line: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
-    """What to check and what is said of the launch.
+_ASSUMED_VERSION = r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*==\s*(\S+)\s*"
+_ASSUMPTIONS = Translated(
+    'a list such as `["transformers==4.51.3"]`', '形如 `["transformers==4.51.3"]` 的列表'
+)
 
-    Selectors are codes (``RS201``), their prefixes (``RS2``), names (``implicit-data-parallel``) or ``ALL``.
+
+def parse_assumption(text: str) -> tuple[str, str] | None:
+    """``transformers==4.51.3`` as (name, version), or None when it is not of that form."""
+    match = re.fullmatch(_ASSUMED_VERSION, text)
+    return (normalized_name(match[1]), match[2]) if match else None
+
+
+def normalized_name(distribution: str) -> str:
+    """A distribution's name as PyPI compares them: lower case, runs of ``-_.`` as one dash."""
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+Texts = Annotated[tuple[str, ...], Expected(Translated("a list of strings", "字符串列表"))]
+NamedLauncher = Annotated[
+    Launcher,
+    Expected(
+        Translated(
+            "one of `python`, `accelerate`, `torchrun`",
+            "以下之一：`python`、`accelerate`、`torchrun`",
+        ),
+        written=Literal["python", "accelerate", "torchrun"],
+        convert=Launcher,
+    ),
+]
+Assumption = Annotated[
+    tuple[str, str],
+    Expected(_ASSUMPTIONS, pattern=_ASSUMED_VERSION, written=str, convert=parse_assumption),
+]
+Assumptions = Annotated[
+    tuple[Assumption, ...], Expected(_ASSUMPTIONS, convert=lambda pairs: tuple(sorted(pairs)))
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisKeys:
+    """What is said of an analysis; None and an empty `assume` say nothing.
+
+    The text below each key is its description in the JSON schema.
     """
 
-    select: tuple[str, ...] = ()
-    """Empty: every stable rule (every rule with ``preview``)."""
-    ignore: tuple[str, ...] = ()
-    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    """Glob patterns relative to `root`, each with the selectors ignored in the files that match."""
-    gpus: int | None = None
-    launcher: Launcher | None = None
-    assume: tuple[tuple[str, str], ...] = ()
-    """Distribution name (lower case) and version, sorted."""
-    exclude: tuple[str, ...] = ()
-    """Glob patterns relative to `root`, on top of `DEFAULT_EXCLUDE`."""
-    preview: bool = False
+    select: Texts | None = None
+    """Rules to run: codes (`RS201`), their prefixes (`RS2`), names (`implicit-data-parallel`) or `ALL`. Default: every
+    stable rule, and with `preview` every rule."""
+    ignore: Texts | None = None
+    """Rules not to run, named as in `select`; the longer of two selectors wins."""
+    preview: Flag | None = None
+    """Run preview rules too."""
+    gpus: Count | None = None
+    """Number of GPUs the scripts will see."""
+    launcher: NamedLauncher | None = None
+    """How the scripts are started."""
+    assume: Assumptions = ()
+    """Versions the scripts will meet, each as `NAME==VERSION`."""
+
+    def statement(self, source: str) -> Statement:
+        """What is said of the launch; ``source`` names the file or the settings it came from."""
+        return Statement(source, self.gpus, self.launcher, dict(self.assume))
+
+    def selectors(self) -> tuple[str, ...]:
+        """Every selector used, for checking them against the rules there are."""
+        return (*(self.select or ()), *(self.ignore or ()))
+
+
+PerFileIgnores = Annotated[
+    tuple[tuple[str, tuple[str, ...]], ...],
+    Expected(
+        Translated("a table from file patterns to lists of rules", "从文件模式到规则列表的表"),
+        written=dict[str, tuple[str, ...]],
+        convert=lambda table: tuple(table.items()),
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration(AnalysisKeys):
+    """What to check and what is said of the launch."""
+
+    per_file_ignores: PerFileIgnores = ()
+    """Rules not to run in some files: glob patterns relative to this file, each with a list of rules as in `select`."""
+    exclude: Texts = ()
+    """Files and folders not to check: glob patterns relative to this file."""
     root: Path | None = None
     """The folder of the configuration file; patterns are relative to it."""
 
@@ -87,10 +147,10 @@ class Configuration:
         The longer selector wins between ``select`` and ``ignore``, as in ruff: ``select = ["RS201"]`` with
         ``ignore = ["RS2"]`` runs RS201. A preview rule runs with ``preview``, or when its code or name is selected.
         """
-        selected = max((_match(text, metadata) for text in self.select), default=0)
+        selected = max((_match(text, metadata) for text in self.select or ()), default=0)
         if not self.select:
             selected = 1
-        ignored = max((_match(text, metadata) for text in self.ignore), default=0)
+        ignored = max((_match(text, metadata) for text in self.ignore or ()), default=0)
         if selected == 0 or ignored >= selected:
             return False
         if metadata.stability is Stability.PREVIEW and not self.preview and selected < _EXACT:
@@ -110,37 +170,16 @@ class Configuration:
             self._matches(path, pattern) for pattern in self.exclude
         )
 
-    def with_settings(
-        self,
-        *,
-        select: Iterable[str] | None = None,
-        ignore: Iterable[str] | None = None,
-        preview: bool | None = None,
-        gpus: int | None = None,
-        launcher: Launcher | None = None,
-        assume: Iterable[tuple[str, str]] = (),
-    ) -> Configuration:
-        """A copy in which what an editor's settings or the command line say wins. None and () leave a value alone."""
-        merged = dict(self.assume)
-        merged.update(assume)
-        return replace(
-            self,
-            select=self.select if select is None else tuple(select),
-            ignore=self.ignore if ignore is None else tuple(ignore),
-            preview=self.preview if preview is None else preview,
-            gpus=self.gpus if gpus is None else gpus,
-            launcher=self.launcher if launcher is None else launcher,
-            assume=tuple(sorted(merged.items())),
-        )
-
-    def statement(self, source: str) -> Statement:
-        """What the configuration says of the launch; ``source`` names the file or the settings it came from."""
-        return Statement(source, self.gpus, self.launcher, dict(self.assume))
+    def with_settings(self, said: AnalysisKeys) -> Configuration:
+        """A copy in which what an editor's settings or the command line say wins."""
+        values = {field.name: getattr(said, field.name) for field in fields(AnalysisKeys)}
+        values["assume"] = tuple(sorted({**dict(self.assume), **dict(said.assume)}.items()))
+        return replace(self, **{name: value for name, value in values.items() if value is not None})
 
     def selectors(self) -> tuple[str, ...]:
-        """Every selector used anywhere, for checking them against the rules there are."""
+        """Every selector used anywhere."""
         per_file = (text for _, selectors in self.per_file_ignores for text in selectors)
-        return (*self.select, *self.ignore, *per_file)
+        return (*AnalysisKeys.selectors(self), *per_file)
 
     def _matches(self, path: Path, pattern: str) -> bool:
         return _glob_matches(_relative(path, self.root), pattern)
@@ -173,15 +212,16 @@ def read_configuration_file(file: Path) -> LoadedConfiguration | None:
     """The configuration in one file; None for a ``pyproject.toml`` that says nothing about ranksafe."""
     is_pyproject = file.name == "pyproject.toml"
     try:
-        text = file.read_text(encoding="utf-8-sig")
-        document = tomllib.loads(text)
+        content = file.read_bytes()
+        if is_pyproject and b"ranksafe" not in content:
+            return None
+        document = parse_toml(content.decode("utf-8-sig"))
     except OSError as error:
         reason = error.strerror or str(error)
         return _broken(file, _UNREADABLE.filled(reason=reason))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        if is_pyproject and not _mentions_ranksafe(file):
+    except ValueError as error:
+        if is_pyproject and b"[tool.ranksafe" not in content:
             return None
-        # A recursion error is tomllib's answer to brackets in brackets in brackets.
         return _broken(file, _NOT_TOML.filled(reason=str(error)), _line_in(str(error)))
     if not is_pyproject:
         return _interpret(file, document)
@@ -190,17 +230,6 @@ def read_configuration_file(file: Path) -> LoadedConfiguration | None:
     if table is None:
         return None
     return _interpret(file, table) if isinstance(table, dict) else _broken(file, _NO_TABLE)
-
-
-def parse_assumption(text: str) -> tuple[str, str] | None:
-    """``transformers==4.51.3`` as (name, version), or None when it is not of that form."""
-    match = _ASSUMED_VERSION.match(text)
-    return (normalized_name(match[1]), match[2]) if match else None
-
-
-def normalized_name(distribution: str) -> str:
-    """A distribution's name as PyPI compares them: lower case, runs of ``-_.`` as one dash."""
-    return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def selector_matches(selector: str, metadata: RuleMetadata) -> bool:
@@ -251,22 +280,6 @@ _NOT_TOML = Translated("is not valid TOML: {reason}", "不是有效的 TOML：{r
 _NO_TABLE = Translated(
     "`tool.ranksafe` must be a table: [tool.ranksafe]", "`tool.ranksafe` 必须是表：[tool.ranksafe]"
 )
-_UNKNOWN_KEY = Translated(
-    "unknown key `{key}` (known: {known})", "未知的配置项 `{key}`（可用：{known}）"
-)
-_WRONG_TYPE = Translated("`{key}` must be {expected}", "`{key}` 必须是{expected}")
-_LIST_OF_TEXT = Translated("a list of strings", "字符串列表")
-_TABLE_OF_LISTS = Translated(
-    "a table from file patterns to lists of rules", "从文件模式到规则列表的表"
-)
-_POSITIVE = Translated("a whole number of at least 1", "不小于 1 的整数")
-_BOOLEAN = Translated("true or false", "布尔值 true 或 false")
-_LAUNCHERS = Translated(
-    "one of `python`, `accelerate`, `torchrun`", "以下之一：`python`、`accelerate`、`torchrun`"
-)
-_ASSUMPTIONS = Translated(
-    'a list such as `["transformers==4.51.3"]`', '形如 `["transformers==4.51.3"]` 的列表'
-)
 
 
 def _broken(file: Path, message: Translated, line: int | None = None) -> LoadedConfiguration:
@@ -279,86 +292,10 @@ def _line_in(error: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _mentions_ranksafe(file: Path) -> bool:
-    """A broken pyproject.toml is the concern of ranksafe only if ranksafe is configured in it."""
-    return b"[tool.ranksafe" in file.read_bytes()
-
-
-class _Wrong(Exception):
-    """A value of the wrong kind; carries what was expected."""
-
-    def __init__(self, expected: Translated) -> None:
-        super().__init__(expected.en)
-        self.expected = expected
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise _Wrong(_LIST_OF_TEXT)
-    return tuple(value)
-
-
-def _per_file(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    if not isinstance(value, Mapping):
-        raise _Wrong(_TABLE_OF_LISTS)
-    try:
-        return tuple((str(pattern), _texts(selectors)) for pattern, selectors in value.items())
-    except _Wrong as error:
-        raise _Wrong(_TABLE_OF_LISTS) from error
-
-
-def _gpus(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _Wrong(_POSITIVE)
-    return value
-
-
-def _launcher(value: Any) -> Launcher:
-    known = {launcher.value: launcher for launcher in Launcher if launcher is not Launcher.UNKNOWN}
-    if not isinstance(value, str) or value not in known:
-        raise _Wrong(_LAUNCHERS)
-    return known[value]
-
-
-def _boolean(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise _Wrong(_BOOLEAN)
-    return value
-
-
-def _assume(value: Any) -> tuple[tuple[str, str], ...]:
-    parsed = [parse_assumption(text) for text in _texts(value)]
-    if any(item is None for item in parsed):
-        raise _Wrong(_ASSUMPTIONS)
-    return tuple(sorted(item for item in parsed if item is not None))
-
-
-_READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "assume": ("assume", _assume),
-    "exclude": ("exclude", _texts),
-    "gpus": ("gpus", _gpus),
-    "ignore": ("ignore", _texts),
-    "launcher": ("launcher", _launcher),
-    "per-file-ignores": ("per_file_ignores", _per_file),
-    "preview": ("preview", _boolean),
-    "select": ("select", _texts),
-}
-"""Keys of the file, each with the field of `Configuration` and how to read it."""
-
-
 def _interpret(file: Path, table: Mapping[str, Any]) -> LoadedConfiguration:
-    fields: dict[str, Any] = {}
-    problems: list[ConfigurationProblem] = []
-    for key, value in table.items():
-        if key not in _READERS:
-            known = ", ".join(sorted(_READERS))
-            problems.append(ConfigurationProblem(file, _UNKNOWN_KEY.filled(key=key, known=known)))
-            continue
-        field, read = _READERS[key]
-        try:
-            fields[field] = read(value)
-        except _Wrong as error:
-            message = _WRONG_TYPE.filled(key=key, expected=error.expected)
-            problems.append(ConfigurationProblem(file, message))
-    configuration = Configuration(root=file.parent.absolute(), **fields)
-    return LoadedConfiguration(configuration, file, tuple(problems))
+    configuration, problems = read(Configuration, table)
+    return LoadedConfiguration(
+        replace(configuration, root=file.parent.absolute()),
+        file,
+        tuple(ConfigurationProblem(file, problem) for problem in problems),
+    )

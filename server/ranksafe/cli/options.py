@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ranksafe.checker.configuration import (
+    AnalysisKeys,
     Configuration,
     ConfigurationProblem,
     LoadedConfiguration,
@@ -23,7 +24,7 @@ from ranksafe.cli.files import Configurations
 from ranksafe.cli.output_options import add_color_argument
 from ranksafe.cli.terminal import note
 from ranksafe.launch.context import LaunchContext, Launcher
-from ranksafe.launch.detect import Statement, build_launch_context
+from ranksafe.launch.detect import build_launch_context
 from ranksafe.launch.interpreter import find_interpreter
 from ranksafe.launch.versions import installed_versions
 from ranksafe.localization import Language, Translated
@@ -94,10 +95,7 @@ def add_analysis_arguments(parser: argparse.ArgumentParser, language: Language) 
 class AnalysisOptions:
     """The arguments of `add_analysis_arguments`, understood."""
 
-    select: tuple[str, ...] | None
-    ignore: tuple[str, ...] | None
-    preview: bool | None
-    command_line: Statement
+    command_line: AnalysisKeys
     python: Path | None
     configurations: Configurations
     folders: tuple[Path, ...] = ()
@@ -118,7 +116,7 @@ class AnalysisOptions:
 
     def configuration_of(self, path: Path) -> Configuration:
         """What to check in a file, the command line included."""
-        return self._with_command_line(self.configurations.of_file(path))
+        return self.configurations.of_file(path).configuration.with_settings(self.command_line)
 
     def launch_of(self, path: Path) -> LaunchContext:
         """What is known of a file's launch."""
@@ -126,14 +124,14 @@ class AnalysisOptions:
         source = loaded.source.name if loaded.source is not None else "default"
         python = self.python or _interpreter_of(path.parent)
         return build_launch_context(
-            self.command_line,
+            self.command_line.statement(_COMMAND_LINE),
             loaded.configuration.statement(source),
             installed=_versions_of(python) if python is not None else None,
         )
 
     def check_selectors(self, registry: Registry, language: Language) -> None:
         """Raise UsedWrongly for a selector on the command line that fits no rule; note those in files."""
-        for selector in (*(self.select or ()), *(self.ignore or ())):
+        for selector in self.command_line.selectors():
             if registry.names_nothing(selector):
                 raise UsedWrongly(_UNKNOWN_RULE.filled(selector=selector))
         for loaded in self.configurations.loaded():
@@ -154,16 +152,6 @@ class AnalysisOptions:
             )
         return broken
 
-    def _with_command_line(self, loaded: LoadedConfiguration) -> Configuration:
-        return loaded.configuration.with_settings(
-            select=self.select,
-            ignore=self.ignore,
-            preview=self.preview,
-            gpus=self.command_line.gpus,
-            launcher=self.command_line.launcher,
-            assume=tuple(self.command_line.versions.items()),
-        )
-
 
 def read_analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:
     """The shared arguments. Raises UsedWrongly."""
@@ -172,18 +160,21 @@ def read_analysis_options(arguments: argparse.Namespace) -> AnalysisOptions:
         raise UsedWrongly(_EMPTY_PATH)
     if arguments.python is not None and not arguments.python.exists():
         raise UsedWrongly(_NO_PYTHON.filled(path=arguments.python))
-    versions = {}
+    versions = []
     for text in arguments.assume or ():
         parsed = parse_assumption(text)
         if parsed is None:
             raise UsedWrongly(_WRONG_ASSUMPTION.filled(text=text))
-        versions[parsed[0]] = parsed[1]
-    launcher = Launcher(arguments.launcher) if arguments.launcher else None
+        versions.append(parsed)
     return AnalysisOptions(
-        select=_listed(arguments.select),
-        ignore=_listed(arguments.ignore),
-        preview=arguments.preview,
-        command_line=Statement(_COMMAND_LINE, arguments.gpus, launcher, versions),
+        command_line=AnalysisKeys(
+            select=_listed(arguments.select),
+            ignore=_listed(arguments.ignore),
+            preview=arguments.preview,
+            gpus=arguments.gpus,
+            launcher=Launcher(arguments.launcher) if arguments.launcher else None,
+            assume=tuple(versions),
+        ),
         python=arguments.python,
         configurations=Configurations(_chosen(arguments.config)),
         folders=tuple(

@@ -9,75 +9,38 @@ keys only.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from ranksafe.checker.configuration import AnalysisKeys
+from ranksafe.localization import Translated
+from ranksafe.settings import Expected, Flag, Text, read
+
+_A_PATH = Translated("a path", "路径")
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The editor's analysis settings; None and empty mean: not set, the project's configuration decides."""
-
-    select: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    preview: bool | None = None
-    gpus: int | None = None
-    launcher: str | None = None
-    """As given: `ranksafe.lsp.projects` knows which there are."""
-    assume: tuple[str, ...] = ()
-    """``distribution==version``."""
+def _user_path(text: str) -> Path | None:
+    try:
+        return Path(text).expanduser() if text else None
+    except RuntimeError:  # the home folder of nobody
+        return None
 
 
-@dataclass(frozen=True, slots=True)
-class ClientOptions:
-    """initializationOptions."""
-
-    locale: str | None = None
-    trusted: bool = False
-    python: Path | None = None
-    """The interpreter of the user's project, chosen by the user."""
-    state_directory: Path = field(default_factory=lambda: default_state_directory())
-    run_environment: Mapping[str, str] = field(default_factory=dict)
-    ssh_config_file: Path | None = None
-    """For ssh, in place of ``~/.ssh/config``; used in trusted workspaces only."""
-    settings: Settings = Settings()
+def _absolute(text: str) -> Path | None:
+    """A relative path would lead into the workspace."""
+    path = _user_path(text)
+    return path if path is not None and path.is_absolute() else None
 
 
-def read_options(value: object) -> ClientOptions:
-    """The options in ``value``; what has the wrong type counts as not given."""
-    given = as_mapping(value)
-    settings = as_mapping(given.get("settings"))
-    environment = as_mapping(given.get("runEnvironment"))
-    state = given.get("stateDirectory")
-    python = given.get("python")
-    return ClientOptions(
-        locale=_text(given.get("locale")) or _text(settings.get("language")),
-        trusted=given.get("trusted") is True,
-        python=Path(python).expanduser() if isinstance(python, str) and python else None,
-        state_directory=Path(state)
-        if isinstance(state, str) and state
-        else default_state_directory(),
-        run_environment={key: text for key, text in environment.items() if isinstance(text, str)},
-        ssh_config_file=_absolute(given.get("sshConfigFile")),
-        settings=read_settings(settings),
-    )
-
-
-def read_settings(value: object) -> Settings:
-    """The analysis settings in ``value`` (section ``ranksafe``)."""
-    given = as_mapping(value)
-    gpus = given.get("gpus")
-    preview = given.get("preview")
-    return Settings(
-        select=_texts(given.get("select")),
-        ignore=_texts(given.get("ignore")),
-        preview=preview if isinstance(preview, bool) else None,
-        gpus=gpus if isinstance(gpus, int) and not isinstance(gpus, bool) and gpus > 0 else None,
-        launcher=_text(given.get("launcher")),
-        assume=_texts(given.get("assume")),
-    )
+ChosenPath = Annotated[Path, Expected(_A_PATH, written=str, convert=_user_path)]
+AbsolutePath = Annotated[Path, Expected(_A_PATH, written=str, convert=_absolute)]
+Environment = Annotated[
+    dict[str, str], Expected(Translated("an object of strings", "值为字符串的对象"))
+]
 
 
 def default_state_directory() -> Path:
@@ -91,25 +54,43 @@ def default_state_directory() -> Path:
     return base / "ranksafe"
 
 
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """initializationOptions."""
+
+    locale: Text | None = None
+    trusted: Flag = False
+    python: ChosenPath | None = None
+    """The interpreter of the user's project, chosen by the user."""
+    state_directory: ChosenPath = field(default_factory=default_state_directory)
+    run_environment: Environment = field(default_factory=dict)
+    ssh_config_file: AbsolutePath | None = None
+    """For ssh, in place of ``~/.ssh/config``; used in trusted workspaces only."""
+    settings: AnalysisKeys = field(default_factory=AnalysisKeys)
+
+
+def read_options(value: object) -> ClientOptions:
+    """The options in ``value``; what has the wrong type counts as not given."""
+    given = {_hyphenated(key): one for key, one in as_mapping(value).items()}
+    settings = as_mapping(given.get("settings"))
+    given["run-environment"] = as_mapping(given.get("run-environment"))
+    given["locale"] = given.get("locale") or settings.get("language")
+    return replace(read(ClientOptions, given)[0], settings=read_settings(settings))
+
+
+def read_settings(value: object) -> AnalysisKeys:
+    """The analysis settings in ``value`` (section ``ranksafe``)."""
+    # An empty list is an editor's default.
+    return read(AnalysisKeys, {key: one for key, one in as_mapping(value).items() if one != []})[0]
+
+
+def _hyphenated(key: str) -> str:
+    return re.sub("[A-Z]", lambda letter: f"-{letter[0].lower()}", key)
+
+
 def as_mapping(value: object) -> Mapping[str, Any]:
     """``value`` if it is a JSON object, else an empty one. pygls hands some objects over as named tuples."""
     if isinstance(value, Mapping):
         return value
     fields = getattr(value, "_asdict", None)
     return fields() if callable(fields) else {}
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _absolute(value: object) -> Path | None:
-    """A relative path would lead into the workspace."""
-    path = Path(value).expanduser() if isinstance(value, str) and value else None
-    return path if path is not None and path.is_absolute() else None
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)):
-        return ()
-    return tuple(item for item in value if isinstance(item, str))

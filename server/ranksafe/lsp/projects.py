@@ -170,7 +170,7 @@ class Projects:
             )
             self._tell(CONFIGURATION_PROBLEM.filled(file=where, problem=problem.message))
         settings = self._workspace.settings
-        for selector in (*settings.select, *settings.ignore, *loaded.configuration.selectors()):
+        for selector in (*settings.selectors(), *loaded.configuration.selectors()):
             if self.registry.names_nothing(selector):
                 self._tell(UNKNOWN_SELECTOR.filled(selector=selector))
 

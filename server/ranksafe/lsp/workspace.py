@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ranksafe.checker.configuration import AnalysisKeys
 from ranksafe.lsp.documents import OpenDocuments
-from ranksafe.lsp.options import ClientOptions, Settings
+from ranksafe.lsp.options import ClientOptions
 from ranksafe.lsp.run_findings import RunFinding, RunFindings
 
 
@@ -15,7 +16,7 @@ class Workspace:
     """The folders, the documents and the settings of one client."""
 
     options: ClientOptions = field(default_factory=ClientOptions)
-    settings: Settings = field(default_factory=Settings)
+    settings: AnalysisKeys = field(default_factory=AnalysisKeys)
     trusted: bool = False
     folders: list[Path] = field(default_factory=list)
     documents: OpenDocuments = field(default_factory=OpenDocuments)

@@ -1,16 +1,32 @@
-"""The user's own settings of hosts and clusters: TOML files in one folder of theirs, and nowhere else."""
+"""The user's own settings of hosts and clusters: TOML files in one folder of theirs, and nowhere else.
+
+A file has a table for each host or cluster. No file of a workspace can name a host, an interpreter or an account.
+"""
 
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Final, TypeVar
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from ranksafe.localization import Translated
+from ranksafe.runs.errors import RunNotPossible
+from ranksafe.settings import Expected, parse_toml, read
+
+T = TypeVar("T")
+
+Environment = Annotated[
+    str,
+    Expected(
+        Translated(
+            en="the name or folder of an environment in quotes", zh_cn="带引号的环境名称或文件夹"
+        ),
+        # What could be taken for an option, or cannot be an argument.
+        pattern=r"[^-\0][^\0]*",
+    ),
+]
+"""Of conda."""
 
 
 def user_file(name: str) -> Path:
@@ -21,11 +37,53 @@ def user_file(name: str) -> Path:
 
 
 def read_tables(path: Path) -> dict[str, Any]:
-    """What a file says; empty where there is none. Raises OSError or ValueError when it cannot be understood."""
+    """What a file says; empty where there is none. Raises RunNotPossible when it cannot be understood."""
     try:
-        tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
-    except RecursionError as error:  # tomllib's answer to brackets in brackets in brackets
-        raise ValueError(str(error)) from error
-    return tables
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise not_understood(path, reason) from error
+
+
+def names_in(path: Path) -> list[str]:
+    """What a file describes, perhaps not as it should be; nothing where it cannot be understood."""
+    try:
+        return list(read_tables(path))
+    except RunNotPossible:
+        return []
+
+
+def read_table(cls: type[T], path: Path, name: str, table: object, one_of: Sequence[str]) -> T:
+    """What the table ``name`` of a file says. Raises RunNotPossible when anything in it is not as it should be.
+
+    At most one of the keys ``one_of`` can be there.
+    """
+    if not isinstance(table, dict):
+        raise not_understood(path, _NO_TABLE.filled(name=name))
+    described, problems = read(cls, table, name)
+    if problems:
+        raise not_understood(path, problems[0])
+    choices = [key for key in one_of if key in table]
+    if len(choices) > 1:
+        raise not_understood(path, _ONE_OF.filled(name=name, keys=", ".join(choices)))
+    return described
+
+
+def not_understood(path: Path, reason: object) -> RunNotPossible:
+    """The error that names the file."""
+    return RunNotPossible(_NOT_UNDERSTOOD.filled(path=path, reason=reason))
+
+
+_NOT_UNDERSTOOD: Final = Translated(
+    en="{path} cannot be understood: {reason}", zh_cn="无法理解 {path}：{reason}"
+)
+_NO_TABLE: Final = Translated(
+    en="{name} is not a table: [{name}], then one key in each line",
+    zh_cn="{name} 不是表：请写 [{name}]，其后每行一个键",
+)
+_ONE_OF: Final = Translated(
+    en="[{name}] has {keys}, and only one of them can be",
+    zh_cn="[{name}] 同时有 {keys}，只能保留其中一个",
+)

@@ -13,39 +13,50 @@ despite-slurm = false                     # run past the scheduler of a cluster'
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from ranksafe.localization import Translated
-from ranksafe.runs.errors import RunNotPossible
-from ranksafe.runs.user_files import read_tables, user_file
+from ranksafe.runs.user_files import Environment, names_in, read_table, read_tables, user_file
+from ranksafe.settings import Amount, Expected, Flag
 
-DEFAULT_LEASE_HOURS: Final = 12.0
-DEFAULT_PATIENCE_MINUTES: Final = 15.0
-DEFAULT_PROJECT_LIMIT_MB: Final = 200
 PYTHON_KEYS: Final = ("interpreter", "conda", "command")
 """Ways to name the Python of a host; at most one is used."""
+APath = Annotated[
+    str, Expected(Translated(en="a path in quotes", zh_cn="带引号的路径"), check=bool)
+]
+Words = Annotated[
+    tuple[str, ...],
+    Expected(
+        Translated(
+            en='a list of at least two words, such as ["uv", "run", "python"]',
+            zh_cn='至少两个单词的列表，例如 ["uv", "run", "python"]',
+        ),
+        # What can be started, and can have arguments: the first word is no option.
+        check=lambda words: (
+            len(words) > 1 and words[0][:1] not in {"", "-"} and "\0" not in "".join(words)
+        ),
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
     """Of one host."""
 
-    interpreter: str | None = None
+    interpreter: APath | None = None
     """A path on the host, perhaps with ``~``. None, as are `conda` and `command`: found there."""
-    conda: str | None = None
+    conda: Environment | None = None
     """The name or prefix of a conda environment there."""
-    command: tuple[str, ...] = ()
+    command: Words = ()
     """Words that start a Python there, given its arguments; no shell reads them."""
-    folder: str | None = None
+    folder: APath | None = None
     """On the host; None: its user's cache folder."""
-    lease_hours: float = DEFAULT_LEASE_HOURS
-    patience_minutes: float = DEFAULT_PATIENCE_MINUTES
-    project_limit_mb: float = DEFAULT_PROJECT_LIMIT_MB
-    despite_slurm: bool = False
+    lease_hours: Amount = 12.0
+    patience_minutes: Amount = 15.0
+    project_limit_mb: Amount = 200.0
+    despite_slurm: Flag = False
 
     @property
     def python(self) -> dict[str, Any] | None:
@@ -65,110 +76,9 @@ def settings_file() -> Path:
 def settings_of(host: str) -> HostSettings:
     """What the user says of ``host``. Raises RunNotPossible when the file cannot be understood."""
     path = settings_file()
-    given = _read(path).get(host, {})
-    if not isinstance(given, dict):
-        raise _broken(path, _NO_TABLE.filled(host=host))
-    for key, value in given.items():
-        if key not in _KEYS:
-            raise _broken(path, _UNKNOWN_KEY.filled(host=host, key=key, known=", ".join(_KEYS)))
-        fits, wanted = _KEYS[key]
-        if not fits(value):
-            raise _broken(path, _WRONG_VALUE.filled(host=host, key=key, wanted=wanted))
-    choices = [key for key in PYTHON_KEYS if key in given]
-    if len(choices) > 1:
-        raise _broken(path, _ONE_OF.filled(host=host, keys=", ".join(choices)))
-    values = {key.replace("-", "_"): value for key, value in given.items()}
-    if "command" in values:
-        values["command"] = tuple(values["command"])
-    return HostSettings(**values)
+    return read_table(HostSettings, path, host, read_tables(path).get(host, {}), PYTHON_KEYS)
 
 
 def named_hosts() -> list[str]:
     """The hosts that the file names; none where it cannot be read."""
-    try:
-        return list(_read(settings_file()))
-    except RunNotPossible:
-        return []
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and bool(value)
-
-
-def _is_path(value: object) -> bool:
-    return (
-        isinstance(value, str) and bool(value) and not value.startswith("-") and "\0" not in value
-    )
-
-
-def _are_words(value: object) -> bool:
-    """What can be started, and can have arguments: several words, the first of them no option."""
-    if not isinstance(value, list) or len(value) < 2 or not _is_path(value[0]):
-        return False
-    return all(isinstance(word, str) and "\0" not in word for word in value)
-
-
-def _is_amount(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return 0 < value < math.inf
-
-
-def _is_flag(value: object) -> bool:
-    return isinstance(value, bool)
-
-
-_A_PATH = Translated(en="a path in quotes", zh_cn="带引号的路径")
-_AN_ENVIRONMENT = Translated(
-    en="the name or folder of an environment in quotes", zh_cn="带引号的环境名称或文件夹"
-)
-_WORDS = Translated(
-    en='a list of at least two words, such as ["uv", "run", "python"]',
-    zh_cn='至少两个单词的列表，例如 ["uv", "run", "python"]',
-)
-_AMOUNT = Translated(en="a number above 0", zh_cn="大于 0 的数")
-_FLAG = Translated(en="true or false", zh_cn="布尔值 true 或 false")
-_KEYS: Final[dict[str, tuple[Callable[[object], bool], Translated]]] = {
-    "interpreter": (_is_text, _A_PATH),
-    "conda": (_is_path, _AN_ENVIRONMENT),
-    "command": (_are_words, _WORDS),
-    "folder": (_is_text, _A_PATH),
-    "lease-hours": (_is_amount, _AMOUNT),
-    "patience-minutes": (_is_amount, _AMOUNT),
-    "project-limit-mb": (_is_amount, _AMOUNT),
-    "despite-slurm": (_is_flag, _FLAG),
-}
-"""What a value has to be, and how that is said."""
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return read_tables(path)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise _broken(path, reason) from error
-
-
-def _broken(path: Path, reason: object) -> RunNotPossible:
-    return RunNotPossible(_BROKEN.filled(path=path, reason=reason))
-
-
-_BROKEN = Translated(
-    en="The settings of hosts in {path} cannot be understood: {reason}",
-    zh_cn="无法理解 {path} 中的主机设置：{reason}",
-)
-_NO_TABLE = Translated(
-    en="{host} is not a table: [{host}], then one key in each line",
-    zh_cn="{host} 不是表：请写 [{host}]，其后每行一个键",
-)
-_UNKNOWN_KEY = Translated(
-    en="[{host}] has no key {key}; there are {known}",
-    zh_cn="[{host}] 没有键 {key}；可用的键：{known}",
-)
-_WRONG_VALUE = Translated(
-    en="[{host}] {key} must be {wanted}", zh_cn="[{host}] {key} 必须是{wanted}"
-)
-_ONE_OF = Translated(
-    en="[{host}] has {keys}, and only one of them can be",
-    zh_cn="[{host}] 同时有 {keys}，只能保留其中一个",
-)
+    return names_in(settings_file())
