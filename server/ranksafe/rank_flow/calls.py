@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from ranksafe.rank_flow import sources
 from ranksafe.rank_flow.collective_calls import perform
 from ranksafe.rank_flow.followed_calls import called_function, follow
 from ranksafe.rank_flow.library_calls.library_calls import library_call
+from ranksafe.rank_flow.library_calls.methods import generated
 from ranksafe.rank_flow.library_objects import method_name, method_of_super, method_of_type
 from ranksafe.rank_flow.operations import operation_named
 from ranksafe.rank_flow.run import Run
@@ -22,7 +22,6 @@ from ranksafe.rank_flow.values import (
     Object,
     Value,
     Varies,
-    combined,
 )
 from ranksafe.rank_flow.wrapped_models import WRAPS, wrap_model
 from ranksafe.semantics.units import callee_name
@@ -59,9 +58,9 @@ def call(run: Run, node: ast.Call) -> Value:
         name = _method_name(run, node.func, receiver)
     if name in ("os.getenv", "os.environ.get", "os.environ.setdefault", "os.environ.pop"):
         return environment_variable(run, node.args[0], node) if node.args else SAME
-    if callee_name(node) == "generate" and not _is_sharded(receiver):
+    if callee_name(node) == "generate" and not is_sharded(receiver):
         if called_function(run, node, receiver) is None:
-            return _generated(run, node, receiver)
+            return generated([*([] if receiver is None else [receiver]), *run.arguments(node)])
     if name is not None:
         constant = sources.by_function(name, run.world)
         if constant is not None:
@@ -75,12 +74,6 @@ def call(run: Run, node: ast.Call) -> Value:
     if name is not None and name in WRAPS:
         return wrap_model(run, node, WRAPS[name])
     return library_call(run, node, name, receiver)
-
-
-def _generated(run: Run, node: ast.Call, receiver: Value | None) -> Value:
-    """Generated sequences are as long as the data of the rank makes them."""
-    found = combined(*([] if receiver is None else [receiver]), *run.arguments(node))
-    return replace(found, shape=found.varies) if found.varies.certain else found
 
 
 def _of_rank(run: Run, node: ast.Call, name: str, constant: object) -> Value:
@@ -140,7 +133,3 @@ def _method_name(run: Run, function: ast.Attribute, receiver: Value) -> str | No
                 return f"{owner}.{function.attr}"
         return f"{type_}.{function.attr}"
     return None
-
-
-def _is_sharded(receiver: Value | None) -> bool:
-    return is_sharded(receiver)

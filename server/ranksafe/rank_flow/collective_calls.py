@@ -40,57 +40,15 @@ _TRAINING_ARGUMENTS = (
 def perform(run: Run, node: ast.Call, operation: Operation, receiver: Value | None) -> Value:
     """What the operation returns; it is written to the trace if it synchronises ranks here."""
     arguments = run.arguments(node)
-    if _is_off(node, operation):
+    if _is_local(run, node, operation, receiver, arguments):
         return combined(*arguments)
-    sharded = operation.only == "sharded" and operation.word != "full_tensor"
-    if sharded and not _is_wrapped(receiver, arguments, "fsdp"):
-        trainer = operation.name.startswith("transformers.Trainer.") and _trains_sharded(run)
-        if not (
-            trainer
-            or is_guarded_by_sharding(run.module, node)
-            or (operation.name in FOR_ZERO3 and is_of_unknown_stage(receiver))
-        ):
-            return combined(*arguments)
-    if operation.only == "wrapped" and operation.word != "backward":
-        if not _is_wrapped(receiver, arguments, None):
-            return combined(*arguments)
-    if operation.kind == "wrap" and operation.name in WRAPS:
-        return wrap_model(run, node, WRAPS[operation.name])
-    if operation.kind == "wrap":
-        made = wrapped_by_library(run, node, operation, receiver, arguments)
-        if made is not None:
-            return made
-    if operation.word == "backward" and run.inside.no_sync:
-        return SAME
-    if operation.word in ("prepare", "init_process_group", "accumulate"):
-        return prepared(run, node, arguments) if operation.word == "prepare" else SAME
-    group, group_known = _group(run, node, operation)
-    event = Event(operation, run.place(node), group, group_known)
-    if isinstance(receiver, Object) and receiver.kind in ("library", "wrapped"):
-        event.model = receiver
-    if operation.root is not None:
-        root = operation.root.of(node)
-        if root is not None:
-            event.root = run.value(root)
-        elif operation.root_default is not None:
-            event.root = Constant(operation.root_default)
-        if operation.kind == "point-to-point":
-            event.peer = event.root
-            tag = None if operation.tag is None else operation.tag.of(node)
-            if tag is not None:
-                event.tag = run.value(tag)
-    if isinstance(event.peer, Constant) and isinstance(event.peer.constant, int):
-        run.largest_rank = max(run.largest_rank, event.peer.constant)
+    made = _wrapped(run, node, operation, receiver, arguments)
+    if made is not None:
+        return made
+    event = _event(run, node, operation, receiver)
     _tensor_of(run, event, node, operation)
     note_misuse(run, event, node, operation)
-    if group is not None and group.detail is not None:
-        if run.world.rank not in group.detail:
-            run.note("outside-group", node, event=event)
-        elif not _has_root(event, (("", group),)):
-            sends = operation.kind == "point-to-point"
-            run.note("outside-group" if sends else "foreign-root", node, event=event)
-    elif not group_known and operation.kind == "collective":
-        _note_foreign_root(run, event, node, operation)
+    _note_membership(run, event, node, operation)
     run.items.append(event)
     result = _result(run, node, operation, event)
     if isinstance(result, Object) and result.kind == "group":
@@ -102,6 +60,74 @@ def perform(run: Run, node: ast.Call, operation: Operation, receiver: Value | No
     if _is_asynchronous(node, operation):
         return Object("work", node=node, module=run.module)
     return result
+
+
+def _is_local(
+    run: Run, node: ast.Call, operation: Operation, receiver: Value | None, values: list[Value]
+) -> bool:
+    """Whether no other rank has to take part: it is turned off, or for models that are sharded or wrapped."""
+    if _is_off(node, operation):
+        return True
+    things = [value for value in (receiver, *values) if isinstance(value, Object)]
+    if operation.only == "wrapped" and operation.word != "backward":
+        return not any(thing.kind == "wrapped" for thing in things)
+    if (
+        operation.only != "sharded"
+        or operation.word == "full_tensor"
+        or any(map(is_sharded, things))
+    ):
+        return False
+    of_trainer = operation.name.startswith("transformers.Trainer.") and _trains_sharded(run)
+    of_engine = operation.name in FOR_ZERO3 and is_of_unknown_stage(receiver)
+    return not (of_trainer or of_engine or is_guarded_by_sharding(run.module, node))
+
+
+def _wrapped(
+    run: Run, node: ast.Call, operation: Operation, receiver: Value | None, values: list[Value]
+) -> Value | None:
+    """What calls return that wrap something, or that mean something only for what is wrapped; None for others."""
+    if operation.kind == "wrap":
+        if operation.name in WRAPS:
+            return wrap_model(run, node, WRAPS[operation.name])
+        made = wrapped_by_library(run, node, operation, receiver, values)
+        if made is not None:
+            return made
+    if operation.word == "prepare":
+        return prepared(run, node, values)
+    delayed = operation.word == "backward" and run.inside.no_sync
+    return SAME if delayed or operation.word in ("init_process_group", "accumulate") else None
+
+
+def _event(run: Run, node: ast.Call, operation: Operation, receiver: Value | None) -> Event:
+    group, group_known = _group(run, node, operation)
+    event = Event(operation, run.place(node), group, group_known)
+    if isinstance(receiver, Object) and receiver.kind in ("library", "wrapped"):
+        event.model = receiver
+    root = None if operation.root is None else operation.root.of(node)
+    if root is not None:
+        event.root = run.value(root)
+    elif operation.root_default is not None:
+        event.root = Constant(operation.root_default)
+    if operation.kind == "point-to-point":
+        event.peer = event.root
+        tag = None if operation.tag is None else operation.tag.of(node)
+        event.tag = None if tag is None else run.value(tag)
+        if isinstance(event.peer, Constant) and isinstance(event.peer.constant, int):
+            run.largest_rank = max(run.largest_rank, event.peer.constant)
+    return event
+
+
+def _note_membership(run: Run, event: Event, node: ast.Call, operation: Operation) -> None:
+    """A collective of a group by a rank outside it, or with a root outside it."""
+    group = event.group
+    if group is not None and group.detail is not None:
+        if run.world.rank not in group.detail:
+            run.note("outside-group", node, event=event)
+        elif not _has_root(event, (("", group),)):
+            sends = operation.kind == "point-to-point"
+            run.note("outside-group" if sends else "foreign-root", node, event=event)
+    elif not event.group_known and operation.kind == "collective":
+        _note_foreign_root(run, event, node, operation)
 
 
 def _note_foreign_root(run: Run, event: Event, node: ast.Call, operation: Operation) -> None:
@@ -168,13 +194,6 @@ def _trains_sharded(run: Run) -> bool:
         for call in module.calls_written(name)
         for keyword in call.keywords
     )
-
-
-def _is_wrapped(receiver: Value | None, values: list[Value], how: str | None) -> bool:
-    found = [value for value in (receiver, *values) if isinstance(value, Object)]
-    if how == "fsdp":
-        return any(is_sharded(thing) for thing in found)
-    return any(thing.kind == "wrapped" for thing in found)
 
 
 def _tensor_of(run: Run, event: Event, node: ast.Call, operation: Operation) -> None:

@@ -18,11 +18,13 @@ _DATASETS = (
     "torch.utils.data.IterableDataset",
     "torch.utils.data.dataset.Dataset",
 )
+_THREAD = "a thread"
 _REGISTERED = {
     "signal.signal": ("handler", 1, "a signal handler"),
     "atexit.register": ("func", 0, "an atexit handler"),
+    "threading.Thread": ("target", 1, _THREAD),
+    "threading.Timer": ("function", 1, _THREAD),
 }
-_THREAD = "a thread"
 _WORKER_ARGUMENTS = ("collate_fn", "worker_init_fn")
 
 
@@ -42,32 +44,39 @@ def other_paths(module: Module, functions: Functions) -> Iterator[Issue]:
 def _functions(module: Module, functions: Functions) -> Iterator[tuple[ast.AST, str]]:
     for cls in module.nodes(ast.ClassDef):
         assert isinstance(cls, ast.ClassDef)
-        method = module.method(cls, "__del__")
-        if method is not None:
-            yield method, "__del__"
-        if module.is_subclass(module.class_name(cls), *_DATASETS):
-            for method_name in ("__getitem__", "__getitems__"):
-                item = module.method(cls, method_name)
-                if item is not None:
-                    yield item, "Dataset.__getitem__"
+        yield from _of_class(module, cls)
     for decorated in module.nodes(ast.FunctionDef):
         assert isinstance(decorated, ast.FunctionDef)
-        for decorator in decorated.decorator_list:
-            if module.qualified_name(decorator) == "atexit.register":
-                yield decorated, "an atexit handler"
+        names = map(module.qualified_name, decorated.decorator_list)
+        if "atexit.register" in names:
+            yield decorated, "an atexit handler"
     written = ("signal", "register", "Thread", "Timer", "DataLoader")
     for call in [call for word in written for call in module.calls_written(word)]:
-        name = module.qualified_name(call.func)
-        if name in _REGISTERED:
-            yield from _given(module, functions, call, *_REGISTERED[name])
-        elif name in ("threading.Thread", "threading.Timer"):
-            argument = "target" if name.endswith("Thread") else "function"
-            yield from _given(module, functions, call, argument, 1, _THREAD)
-        elif name == "torch.utils.data.DataLoader":
-            for argument in _WORKER_ARGUMENTS:
-                where = f"a DataLoader worker ({argument})"
-                if _has_workers(module, call):
-                    yield from _given(module, functions, call, argument, None, where)
+        yield from _handed_over(module, functions, call)
+
+
+def _of_class(module: Module, cls: ast.ClassDef) -> Iterator[tuple[ast.AST, str]]:
+    """Destructors, and what a DataLoader's workers call."""
+    methods = {"__del__": "__del__"}
+    if module.is_subclass(module.class_name(cls), *_DATASETS):
+        methods |= dict.fromkeys(("__getitem__", "__getitems__"), "Dataset.__getitem__")
+    for name, where in methods.items():
+        method = module.method(cls, name)
+        if method is not None:
+            yield method, where
+
+
+def _handed_over(
+    module: Module, functions: Functions, call: ast.Call
+) -> Iterator[tuple[ast.AST, str]]:
+    """Functions that a call gives to a signal, a thread or a loader."""
+    name = module.qualified_name(call.func)
+    if name in _REGISTERED:
+        yield from _given(module, functions, call, *_REGISTERED[name])
+    elif name == "torch.utils.data.DataLoader" and _has_workers(module, call):
+        for argument in _WORKER_ARGUMENTS:
+            where = f"a DataLoader worker ({argument})"
+            yield from _given(module, functions, call, argument, None, where)
 
 
 def _has_workers(module: Module, call: ast.Call) -> bool:

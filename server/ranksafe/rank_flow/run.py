@@ -9,7 +9,6 @@ from typing import Any
 
 from ranksafe.rank_flow import sources
 from ranksafe.rank_flow.functions import Functions
-from ranksafe.rank_flow.generators.exhaustion import Taken
 from ranksafe.rank_flow.sources import World
 from ranksafe.rank_flow.traces import Event, Item, Place
 from ranksafe.rank_flow.values import (
@@ -69,8 +68,6 @@ class Frame:
     loops: int = 0
     left: list[tuple[str, State]] = field(default_factory=list)
     """What was known where the innermost loop was left by ``break`` or ``continue``."""
-    taken: list[Taken] = field(default_factory=list)
-    """Calls of ``next`` in the innermost loop."""
     is_root: bool = False
     value_elsewhere: ast.AST | None = None
     """A branch in which other ranks return a value."""
@@ -138,7 +135,6 @@ class Run:
         """The largest rank that the code names: the world it is written for has at least one rank more."""
         self.depends_on_parity = False
         """Ranks are told apart by arithmetic: two ranks do not show everything."""
-        self.waited: set[Object] = set()
         self.around: list[Around] = []
         """Outermost first, through all calls."""
         self.made_in: dict[tuple[int, str], tuple[frozenset[int], int]] = {}

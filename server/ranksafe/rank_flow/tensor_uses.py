@@ -113,26 +113,15 @@ class TensorUses:
     def _needs(self, node: ast.expr, depth: int) -> bool:
         current: ast.AST = node
         parent = self._module.parent(current)
-        while True:
-            if isinstance(parent, ast.Subscript) and parent.value is current:
-                if isinstance(parent.ctx, (ast.Store, ast.Del)):
-                    return True
-            elif isinstance(parent, ast.Attribute):
-                call = self._module.parent(parent)
-                if isinstance(call, ast.Call) and call.func is parent:
-                    if parent.attr in STRUCTURE:
-                        return False
-                    if parent.attr.endswith("_") and not parent.attr.endswith("__"):
-                        return True
-                    if parent.attr not in _VIEWS:
-                        return not self._only_changes
-                    current, parent = call, self._module.parent(call)
-                    continue
-                if parent.attr not in _SAME_STORAGE:
-                    return False
-            else:
-                break
+        while isinstance(parent, ast.Attribute) or (
+            isinstance(parent, ast.Subscript) and parent.value is current
+        ):
+            answer = self._of_part(parent)
+            if answer is not None:
+                return answer
             current, parent = parent, self._module.parent(parent)
+            if isinstance(parent, ast.Call) and parent.func is current:
+                current, parent = parent, self._module.parent(parent)
         if isinstance(parent, ast.AugAssign):
             return parent.target is current or not self._only_changes
         if isinstance(parent, ast.Call):
@@ -144,6 +133,19 @@ class TensorUses:
         return isinstance(parent, (ast.BinOp, ast.UnaryOp, ast.FormattedValue)) and not (
             isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
         )
+
+    def _of_part(self, part: ast.Attribute | ast.Subscript) -> bool | None:
+        """Whether an item, an attribute or a method needs the tensor; None where it is only another view of it."""
+        if isinstance(part, ast.Subscript):
+            return True if isinstance(part.ctx, (ast.Store, ast.Del)) else None
+        call = self._module.parent(part)
+        if not (isinstance(call, ast.Call) and call.func is part):
+            return None if part.attr in _SAME_STORAGE else False
+        if part.attr in STRUCTURE:
+            return False
+        if part.attr.endswith("_") and not part.attr.endswith("__"):
+            return True
+        return None if part.attr in _VIEWS else not self._only_changes
 
     def _passed(self, call: ast.Call, argument: ast.AST, depth: int) -> bool:
         """Whether a call needs what it is given."""

@@ -132,41 +132,46 @@ def _is_dropped_by_callers(module: Module, call: ast.Call, operation: Operation)
 def _is_used_later(
     module: Module, call: ast.Call, operation: Operation, given: ast.expr | None = None
 ) -> bool:
-    function = module.enclosing_function(call)
-    scope: ast.AST = module.tree if function is None else function
     if operation.word == "isend":
         # Whether the buffer is free again is known to nobody.
         return True
     if operation.word == "barrier" or isinstance(operation.result, str):
         return False
-    if function is not None and _synchronises_after(module, call, function):
-        return False
-    if function is None and _synchronises_after(module, call, module.tree):
+    scope = module.enclosing_function(call) or module.tree
+    if _synchronises_after(module, call, scope):
         return False
     if operation.word == "batch_isend_irecv":
         return True
-    written = operation.output.of(call) if operation.output is not None else None
     if given is None:
-        given = written if written is not None else (call.args[0] if call.args else None)
+        given = None if operation.output is None else operation.output.of(call)
+    if given is None and call.args:
+        given = call.args[0]
+    parts = given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]
+    tensors = [part if isinstance(part, ast.Attribute) else viewed(part) for part in parts]
+    return any(
+        _is_read_behind(module, call, scope, tensor)
+        for tensor in tensors
+        if isinstance(tensor, (ast.Name, ast.Attribute))
+    )
+
+
+def _is_read_behind(
+    module: Module, call: ast.Call, scope: ast.AST, tensor: ast.Name | ast.Attribute
+) -> bool:
     order = module.order_of
     end = (getattr(call, "end_lineno", 0), getattr(call, "end_col_offset", 0))
-    parts = [given] if not isinstance(given, (ast.List, ast.Tuple)) else given.elts
-    for part in parts:
-        tensor = part if isinstance(part, ast.Attribute) else viewed(part)
-        if not isinstance(tensor, (ast.Name, ast.Attribute)):
-            continue
-        for node in ast.walk(scope):
-            if _same_tensor(node, tensor) and not _asks_structure(module, node):
-                if (node.lineno, node.col_offset) > end and order(node) > order(call):  # type: ignore[attr-defined]
-                    return True
-        if isinstance(tensor, ast.Attribute):
-            readers = _READ_BY_NAME.get(tensor.attr, ())
-            for other in module.nodes(ast.Call, scope):
-                assert isinstance(other, ast.Call)
-                word = other.func.attr if isinstance(other.func, ast.Attribute) else ""
-                if word in readers and order(other) > order(call):
-                    return True
-    return False
+    for node in ast.walk(scope):
+        if _same_tensor(node, tensor) and not _asks_structure(module, node):
+            if (node.lineno, node.col_offset) > end and order(node) > order(call):  # type: ignore[attr-defined]
+                return True
+    readers = _READ_BY_NAME.get(tensor.attr, ()) if isinstance(tensor, ast.Attribute) else ()
+    return any(
+        isinstance(other, ast.Call)
+        and isinstance(other.func, ast.Attribute)
+        and other.func.attr in readers
+        and order(other) > order(call)
+        for other in module.nodes(ast.Call, scope)
+    )
 
 
 def _synchronises_after(module: Module, call: ast.Call, scope: ast.AST) -> bool:

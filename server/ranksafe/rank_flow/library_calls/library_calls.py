@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from ranksafe.rank_flow.generators.exhaustion import Taken
 from ranksafe.rank_flow.generators.generators import data_of, iterated, object_length
 from ranksafe.rank_flow.library_calls.builtin_functions import of_builtin
 from ranksafe.rank_flow.library_calls.data import of_data
@@ -59,20 +58,23 @@ def library_call(run: Run, node: ast.Call, name: str | None, receiver: Value | N
     if receiver is not None:
         result = method_call(run, node, word, receiver, arguments)
         return after_method(result, node, word, receiver)
+    return _of_name(run, node, name or "", word, arguments)
+
+
+def _of_name(run: Run, node: ast.Call, name: str, word: str, arguments: list[Value]) -> Value:
+    """What is known of a function by its name alone."""
+    found = combined(*arguments)
+    is_value = name.startswith(_VALUE_FUNCTIONS)
     if isinstance(node.func, ast.Name):
-        callee = run.variable(node.func.id)
-        if callee is None:
+        if run.variable(node.func.id) is None and not name.startswith(("torch.", "builtins.")):
             by_word = run.by_word(node.func.id, node)
-            if by_word is not None and not (name or "").startswith(("torch.", "builtins.")):
+            if by_word is not None:
                 return by_word
         if node.func.id in named("loss function"):
             return _by_rows(arguments)
-    if name is not None and name.startswith(_VALUE_FUNCTIONS):
-        if word in TESTS or word == "bool":
-            return replace(combined(*arguments), decides=True)
-        return combined(*arguments)
-    found = combined(*arguments)
-    return replace(NOTHING_KNOWN, made_by=found.made_by)
+    if not is_value:
+        return replace(NOTHING_KNOWN, made_by=found.made_by)
+    return replace(found, decides=True) if word in TESTS or word == "bool" else found
 
 
 def _may_be_called_back(run: Run, value: Value) -> bool:
@@ -94,8 +96,6 @@ def _library_object(run: Run, node: ast.Call, name: str, arguments: list[Value])
         if length is not None:
             return length
     arguments = _iterated(run, node, name, arguments)
-    if name == "builtins.next" and arguments:
-        run.frame.taken.append(Taken(node, arguments[0]))
     made: Value | None = library_object(run, node, name)
     if made is not None:
         return made

@@ -63,6 +63,10 @@ _KEEPS_FIRST = _REDUCES | frozenset(
 TESTS = frozenset(
     {"item", "any", "all", "isnan", "isinf", "isfinite", "equal", "allclose", "isclose", "tolist"}
 )
+_ADDS = frozenset({"append", "extend", "add", "update"})
+_GATHERS_STATE = frozenset({"state_dict", "generate", "clip_grad_norm_", "load_state_dict"})
+_ASKS_SIZE = frozenset({"size", "numel"})
+_ASKS_STRUCTURE = _ASKS_SIZE | frozenset({"dim", "keys", "items"})
 _SELECTS = frozenset({"nonzero", "unique", "masked_select", "argwhere", "unique_consecutive"})
 """As many elements as the data makes them."""
 _AGREES = ("reduce", "gather", "sync", "average", "avg", "mean", "broadcast", "all_", "global")
@@ -88,93 +92,96 @@ def method_call(
 ) -> Value:
     """What the method returns; ``word`` is its name."""
     if isinstance(receiver, Object):
-        if word == "unwrap_model" and arguments:
-            model = arguments[0]
-            inner = run.attribute(model, "module") if isinstance(model, Object) else None
-            return model if inner is None else inner
         answer = library_answer(run, receiver, node, word)
-        if answer is not None:
-            return answer
-        if receiver.kind == "object" and word not in _SAME_MODEL:
-            # An attribute that was not followed, a layer most likely, is called.
-            return combined(*arguments)
-        if receiver.kind == "work" and word in ("wait", "synchronize"):
-            run.waited.add(receiver)
-            return NOTHING_KNOWN
-        if word in _SAME_MODEL:
-            return receiver
-        if word == "generate" and not is_sharded(receiver):
-            found = combined(*arguments)
-            return replace(found, shape=found.varies) if found.varies.certain else found
-        if receiver.kind == "wrapped" and word == "module":
-            # The replica itself: nothing is synchronised.
-            return combined(*arguments)
-        if receiver.kind == "wrapped" and word in ("forward", "__call__"):
-            return forward(run, node, receiver, arguments)
-        if receiver.kind == "wrapped" and is_sharded(receiver):
-            if receiver.detail == "zero3" and word != "generate":
-                return NOTHING_KNOWN
-            if word in ("state_dict", "generate", "clip_grad_norm_", "load_state_dict"):
-                run.items.append(Event(STATE, run.place(node), model=receiver))
-                return Object("value", node=node, module=run.module)
-        return NOTHING_KNOWN
+        if answer is None:
+            answer = _of_model(run, node, word, receiver, arguments)
+        return NOTHING_KNOWN if answer is None else answer
     if list_method(run, node, word, receiver, arguments):
         return Constant(None)
+    if word in _ADDS and isinstance(receiver, (Sequence, Abstract)):
+        holder = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if isinstance(holder, ast.Name) and arguments:
+            bind(run, holder, combined(receiver, *arguments))
+        return Constant(None)
     if isinstance(receiver, Sequence):
-        if word in ("append", "extend") and isinstance(node.func, ast.Attribute):
-            if arguments and isinstance(node.func.value, ast.Name):
-                added = receiver.items + tuple(arguments[:1])
-                if len(added) <= 64 and word == "append" and not run.frame.loops:
-                    bind(run, node.func.value, Sequence(added))
-                else:
-                    bind(run, node.func.value, combined(*receiver.items, *arguments))
-            return Constant(None)
-        if word == "copy":
-            return receiver
-        if word == "index" and arguments and isinstance(arguments[0], Constant):
-            for index, item in enumerate(receiver.items):
-                if isinstance(item, Constant) and item.constant == arguments[0].constant:
-                    return Constant(index, arguments[0].origin)
-        return combined(receiver, *arguments)
+        return _of_sequence(word, receiver, arguments)
     if isinstance(receiver, Abstract):
-        if word in ("append", "extend", "add", "update") and isinstance(node.func, ast.Attribute):
-            if isinstance(node.func.value, ast.Name) and arguments:
-                bind(run, node.func.value, combined(receiver, *arguments))
-            return Constant(None)
         by_word = run.by_word(word, node)
-        if by_word is not None:
-            return by_word
-        if receiver.varies is Varies.PERHAPS or (
-            receiver.varies is Varies.NO and not receiver.made_by
-        ):
-            if receiver.varies is Varies.NO:
-                return combined(receiver, *arguments)
-            found = combined(*arguments)
-            if makes_a_loss(word) or word in _ALGEBRA:
-                return found
-            return replace(NOTHING_KNOWN, made_by=receiver.made_by or found.made_by)
-        if word in _SELECTS and receiver.varies.certain:
-            found = combined(receiver, *arguments)
-            return replace(found, shape=Varies.BY_DATA, length=Varies.BY_DATA)
-        if word in _KEEPS_SHAPE:
-            return elementwise(receiver)
-        if word in _KEEPS_FIRST and arguments and not _over_rows(word, arguments):
-            return elementwise(receiver)
-        if word == "generate":
-            found = combined(receiver, *arguments)
-            return replace(found, shape=found.varies) if found.varies.certain else found
-        if word in TESTS:
-            return replace(combined(receiver, *arguments), decides=True)
-        if word in ("size", "numel") and receiver.own_item:
+        return _of_abstract(word, receiver, arguments) if by_word is None else by_word
+    return _of_text(receiver, word, arguments) if isinstance(receiver, Constant) else NOTHING_KNOWN
+
+
+def _of_model(
+    run: Run, node: ast.Call, word: str, receiver: Object, arguments: list[Value]
+) -> Value | None:
+    """Methods of models, of what wraps them, and of objects that are not followed; None where nothing is known."""
+    if word == "unwrap_model" and arguments:
+        model = arguments[0]
+        inner = run.attribute(model, "module") if isinstance(model, Object) else None
+        return model if inner is None else inner
+    if word in _SAME_MODEL and receiver.kind != "work":
+        return receiver
+    if receiver.kind == "object":
+        # An attribute that was not followed, a layer most likely, is called.
+        return combined(*arguments)
+    if word == "generate" and not is_sharded(receiver):
+        return generated(arguments)
+    if receiver.kind != "wrapped":
+        return None
+    if word == "module":
+        # The replica itself: nothing is synchronised.
+        return combined(*arguments)
+    if word in ("forward", "__call__"):
+        return forward(run, node, receiver, arguments)
+    gathers = is_sharded(receiver) and (receiver.detail != "zero3" or word == "generate")
+    if gathers and word in _GATHERS_STATE:
+        run.items.append(Event(STATE, run.place(node), model=receiver))
+        return Object("value", node=node, module=run.module)
+    return None
+
+
+def generated(values: list[Value]) -> Abstract:
+    """Generated sequences are as long as the data of the rank makes them."""
+    found = combined(*values)
+    return replace(found, shape=found.varies) if found.varies.certain else found
+
+
+def _of_sequence(word: str, receiver: Sequence, arguments: list[Value]) -> Value:
+    if word == "copy":
+        return receiver
+    if word == "index" and arguments and isinstance(arguments[0], Constant):
+        for index, item in enumerate(receiver.items):
+            if isinstance(item, Constant) and item.constant == arguments[0].constant:
+                return Constant(index, arguments[0].origin)
+    return combined(receiver, *arguments)
+
+
+def _of_abstract(word: str, receiver: Abstract, arguments: list[Value]) -> Value:
+    """Methods of a tensor, or of anything else of which only that is known whether it differs."""
+    found = combined(receiver, *arguments)
+    if receiver.varies is Varies.NO and not receiver.made_by:
+        return found
+    if receiver.varies is Varies.PERHAPS:
+        given = combined(*arguments)
+        if makes_a_loss(word) or word in _ALGEBRA:
+            return given
+        return replace(NOTHING_KNOWN, made_by=receiver.made_by or given.made_by)
+    if word in _SELECTS and receiver.varies.certain:
+        return replace(found, shape=Varies.BY_DATA, length=Varies.BY_DATA)
+    if word in _KEEPS_SHAPE or (
+        word in _KEEPS_FIRST and arguments and not _over_rows(word, arguments)
+    ):
+        return elementwise(receiver)
+    if word == "generate":
+        return generated([receiver, *arguments])
+    if word in TESTS:
+        return replace(found, decides=True)
+    if word in _ASKS_SIZE:
+        if receiver.own_item:
             return Abstract(Varies.BY_DATA, receiver.origin)
-        if word in ("size", "numel") and receiver.length.certain:
+        if receiver.length.certain:
             return Abstract(receiver.length, receiver.origin)
-        if word in ("size", "dim", "numel", "keys", "items"):
-            return NOTHING_KNOWN
-        return combined(receiver, *arguments)
-    if isinstance(receiver, Constant):
-        return _of_text(receiver, word, arguments)
-    return NOTHING_KNOWN
+    return NOTHING_KNOWN if word in _ASKS_STRUCTURE else found
 
 
 def _over_rows(word: str, arguments: list[Value]) -> bool:

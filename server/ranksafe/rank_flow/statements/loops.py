@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ranksafe.rank_flow.binding import bind, bind_each, bind_item
-from ranksafe.rank_flow.generators.exhaustion import Taken, breaks_in_handler, exhausts
 from ranksafe.rank_flow.generators.generators import iterated
 from ranksafe.rank_flow.library_calls.iteration import element
 from ranksafe.rank_flow.operations import words
@@ -111,7 +110,6 @@ class _Pass:
     test: Value | None
     reached: bool
     left: list[tuple[str, State]]
-    taken: list[Taken]
 
 
 def _loop(
@@ -122,22 +120,19 @@ def _loop(
     bind: Callable[[], None],
 ) -> bool:
     """Run the body until what is known at its start no longer changes."""
-    around = (run.items, run.frame.left, run.frame.taken)
+    around = (run.items, run.frame.left)
     run.frame.loops += 1
     steps = None if isinstance(count, Varies) else count
     run.around.append(Around(node, _evenness(iterable), _origin(iterable), steps))
     last = _settled(run, node, bind)
     run.frame.loops -= 1
     run.around.pop()
-    run.items, run.frame.left, run.frame.taken = around
+    run.items, run.frame.left = around
     if last is None:
         return True
     source = iterable if iterable is not None else last.test
     if last.test is not None:
         count = Varies.NO if truth_of(last.test) is not None else last.test.varies
-    emptied = exhausts(node, last.taken, run.module)
-    if emptied is not None:
-        source, count = emptied, length_of(emptied)
     if matters(last.body):
         loop = Loop(run.place(node), count, last.body, source, bool(run.inside.joined))
         run.items.append(loop)
@@ -154,7 +149,7 @@ def _loop(
         broken = any(
             isinstance(item, Exit) and item.kind == "break" for item in exits_in(last.body)
         )
-        if not broken and not breaks_in_handler(node):
+        if not broken and not _breaks_in_handler(node):
             return False
     return has_break(node) or run.block(node.orelse)
 
@@ -187,11 +182,20 @@ def _settled(run: Run, node: ast.For | ast.While, bind: Callable[[], None]) -> _
 
 def _once(run: Run, node: ast.For | ast.While, bind: Callable[[], None]) -> _Pass:
     start = run.snapshot()
-    run.items, run.frame.left, run.frame.taken = [], [], []
+    run.items, run.frame.left = [], []
     test = run.value(node.test) if isinstance(node, ast.While) else None
     bind()
     reached = run.block(node.body)
-    return _Pass(start, run.items, test, reached, run.frame.left, run.frame.taken)
+    return _Pass(start, run.items, test, reached, run.frame.left)
+
+
+def _breaks_in_handler(loop: ast.While) -> bool:
+    """Whether an exception may end the loop."""
+    return any(
+        isinstance(node, ast.ExceptHandler) and any(isinstance(i, ast.Break) for i in node.body)
+        for statement in loop.body
+        for node in ast.walk(statement)
+    )
 
 
 def _fill_up(run: Run, test: ast.expr) -> None:
