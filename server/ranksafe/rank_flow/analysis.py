@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ranksafe.rank_flow.caller_counts import even_loops, without_even_loops
 from ranksafe.rank_flow.comparison.comparison import Comparison
 from ranksafe.rank_flow.diagram import Traces, rows
 from ranksafe.rank_flow.expressions.expressions import EXPRESSIONS
@@ -65,7 +64,7 @@ class RankFlow:
         module = self._module
         found: dict[tuple[Kind, int], Issue] = {}
         flow = [issue for unit in module.all_units() for issue in self._of_unit(unit)]
-        for issue in without_even_loops([*flow, *self._at_top()]):
+        for issue in [*flow, *self._at_top()]:
             found.setdefault((issue.kind, id(issue.place.node)), issue)
         for issue in (*other_paths(module, self._functions), *unwaited(module)):
             found.setdefault((issue.kind, id(issue.place.node)), issue)
@@ -265,7 +264,6 @@ class RankFlow:
             for decision in local_decisions(trace):
                 yield from of_decision(decision, self._module)
         yield from of_notes(runs, self._module)
-        yield from even_loops(traces)
         for event in unmatched(traces, whole=self._starts_by_itself(root)):
             yield Issue(Kind.PEER, event.place, event.operation.word)
 

@@ -13,7 +13,7 @@ from ranksafe.rank_flow.library_objects import method_name, method_of_super, met
 from ranksafe.rank_flow.operations import operation_named
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.sharding import is_sharded
-from ranksafe.rank_flow.tables import functions_that, named
+from ranksafe.rank_flow.tables import functions_that, methods_that, named
 from ranksafe.rank_flow.values import (
     NOTHING_KNOWN,
     SAME,
@@ -27,17 +27,6 @@ from ranksafe.rank_flow.wrapped_models import WRAPS, wrap_model
 from ranksafe.semantics.units import callee_name
 
 ACCELERATOR = "accelerate.Accelerator"
-_UNIQUE_METHODS = frozenset(
-    {
-        "wait_for_everyone",
-        "gather_for_metrics",
-        "check_trigger",
-        "join_uneven_inputs",
-        "pad_across_processes",
-        "main_process_first",
-        "local_main_process_first",
-    }
-)
 
 
 def leaves_process(run: Run, call: ast.Call) -> bool:
@@ -113,7 +102,7 @@ def _method_name(run: Run, function: ast.Attribute, receiver: Value) -> str | No
         return None
     if isinstance(receiver, Object) and receiver.type:
         return method_name(run, receiver, function.attr) or f"{receiver.type}.{function.attr}"
-    if function.attr in _UNIQUE_METHODS:
+    if function.attr in methods_that("only of Accelerator"):
         return f"{ACCELERATOR}.{function.attr}"
     if function.attr == "full_tensor":
         return "torch.distributed.tensor.DTensor.full_tensor"

@@ -16,6 +16,7 @@ from ranksafe.rank_flow.sharding import (
     is_of_unknown_stage,
     is_sharded,
 )
+from ranksafe.rank_flow.tables import functions_that
 from ranksafe.rank_flow.traces import Event
 from ranksafe.rank_flow.values import (
     NOTHING_KNOWN,
@@ -30,11 +31,6 @@ from ranksafe.rank_flow.values import (
 )
 from ranksafe.rank_flow.wrapped_by_libraries import wrapped_by_library
 from ranksafe.rank_flow.wrapped_models import WRAPS, prepared, wrap_model
-
-_TRAINING_ARGUMENTS = (
-    "TrainingArguments", "Seq2SeqTrainingArguments", "SFTConfig", "DPOConfig", "GRPOConfig", "KTOConfig", "ORPOConfig",
-    "CPOConfig", "RewardConfig", "RLOOConfig", "PPOConfig", "GKDConfig",
-)  # fmt: skip
 
 
 def perform(run: Run, node: ast.Call, operation: Operation, receiver: Value | None) -> Value:
@@ -190,7 +186,7 @@ def _trains_sharded(run: Run) -> bool:
     return any(
         keyword.arg in ("fsdp", "deepspeed", "fsdp_config")
         and not (isinstance(keyword.value, ast.Constant) and not keyword.value.value)
-        for name in _TRAINING_ARGUMENTS
+        for name in functions_that("training arguments")
         for call in module.calls_written(name)
         for keyword in call.keywords
     )

@@ -9,7 +9,6 @@ from ranksafe.rank_flow.arguments import arguments_of
 from ranksafe.rank_flow.expressions.names import attribute_of
 from ranksafe.rank_flow.frames import frame_for, run_frame
 from ranksafe.rank_flow.generators.generators import generator_called
-from ranksafe.rank_flow.library_calls.element_types import as_returned
 from ranksafe.rank_flow.run import DEEPEST, Run
 from ranksafe.rank_flow.syntax import is_generator
 from ranksafe.rank_flow.tables import named
@@ -135,14 +134,14 @@ def _enter(
     if len(run.frame.calls) >= DEEPEST or any(item is body for item in run.running):
         if performs:
             run.items.append(Opaque(run.place(node)))
-        return as_returned(_not_followed(values), body)
+        return _not_followed(values)
     given = arguments_of(node, values)
     following = run.functions.worth_following(function)
     small = run.functions.is_small(function)
     if (following or small) and is_generator(body):
         return generator_called(run, node, function, receiver, given)
     if not (always or following or (small and _tells(run, receiver, values))):
-        return as_returned(_not_followed(values), body)
+        return _not_followed(values)
     if isinstance(body, FUNCTIONS) and skips(run, node, body, function.module):
         return Constant(None)
     outer, run.items = run.items, []

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ranksafe.rank_flow.tables import table
+from ranksafe.rank_flow.tables import methods_that, table
 from ranksafe.semantics.libraries import canonical
 
 
@@ -159,19 +159,6 @@ def properties() -> frozenset[str]:
     )
 
 
-_OFTEN_OTHERWISE = frozenset(
-    {
-        "backward", "clip_gradients", "compute", "evaluate", "fit", "forward", "generate", "initialize", "load",
-        "load_checkpoint", "load_state_dict", "predict", "prediction_step", "prepare", "profile", "push_to_hub",
-        "save", "save_checkpoint", "save_model", "setup", "state_dict", "step", "sync", "test", "train",
-        "training_step", "validate", "clip_grad_norm_", "get_state_dict", "save_state", "load_state",
-        "evaluation_loop", "set_state_dict", "optim_state_dict", "redistribute", "_save_checkpoint", "log", "log_dict",
-        "setup_module", "setup_dataloaders",
-    }
-)  # fmt: skip
-"""Names that mean something else in most files, unless a wrapped model is near."""
-
-
 @cache
 def words(wrapping: bool) -> frozenset[str]:
     """Last segments of the operations' names: a function without any of them performs no collective.
@@ -179,4 +166,8 @@ def words(wrapping: bool) -> frozenset[str]:
     ``wrapping``: whether the file may have wrapped models, see `Module.may_wrap_models`.
     """
     found = frozenset(name.rpartition(".")[2] for name in operations())
-    return found | _OFTEN_OTHERWISE if wrapping else found - _OFTEN_OTHERWISE
+    return (
+        found | methods_that("often otherwise")
+        if wrapping
+        else found - methods_that("often otherwise")
+    )

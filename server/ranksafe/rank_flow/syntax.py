@@ -72,12 +72,6 @@ def has_break(loop: ast.AST) -> bool:
 
 
 @once_for_each_node
-def returns_in(function: ast.AST) -> list[ast.Return]:
-    """The ``return`` statements inside a function."""
-    return [node for node in ast.walk(function) if isinstance(node, ast.Return)]
-
-
-@once_for_each_node
 def is_generator(function: ast.AST) -> bool:
     """Whether a call of the function gives something to iterate."""
     return isinstance(function, FUNCTIONS) and _yields(function) and not _is_context(function)

@@ -1,7 +1,8 @@
 """What is known of libraries, and how people name things: the tables in ``knowledge/``, each with its sources.
 
-`functions.json` says what library functions give or do, `conventions.json` what names mean where nobody can see what is
-behind them. Adding to them touches no code. `operations` reads `collectives.json`.
+`functions.json` says what library functions give or do, `methods.json` what methods do whose object is not known,
+`conventions.json` what names mean where nobody can see what is behind them. Adding to them touches no code.
+`operations` reads `collectives.json`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,13 @@ def functions_that(effect: str) -> frozenset[str]:
         name for group in table("functions")["groups"] if group["effect"] == effect
         for name in group["names"]
     )  # fmt: skip
+
+
+@cache
+def methods_that(effect: str) -> frozenset[str]:
+    """Names of methods with one effect."""
+    groups = table("methods")["groups"]
+    return frozenset(next(group["names"] for group in groups if group["effect"] == effect))
 
 
 @cache

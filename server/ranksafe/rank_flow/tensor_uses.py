@@ -5,45 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ranksafe.rank_flow.tables import methods_that
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.walking import FUNCTIONS
 
-STRUCTURE = frozenset(
-    {
-        "shape", "dtype", "device", "ndim", "size", "numel", "dim", "element_size", "data_ptr", "nelement",
-        "record_stream", "is_contiguous", "stride", "get_device", "requires_grad", "requires_grad_", "is_cuda",
-        "share_memory_", "type", "layout", "new_empty", "new_zeros", "grad_fn", "is_sparse", "append",
-    }
-)  # fmt: skip
-"""What can be asked of a tensor whatever it holds."""
-_VIEWS = frozenset(
-    {
-        "view",
-        "detach",
-        "narrow",
-        "squeeze",
-        "unsqueeze",
-        "view_as",
-        "flatten",
-        "reshape",
-        "t",
-        "numpy",
-    }
-)
-_MAY_COPY = frozenset({"flatten", "reshape"})
-_SAME_STORAGE = frozenset({"data", "T", "mT"})
-_LIKE = frozenset(
-    {
-        "empty_like",
-        "zeros_like",
-        "ones_like",
-        "full_like",
-        "is_tensor",
-        "numel",
-        "rand_like",
-        "randn_like",
-    }
-)
 _READING_BUILTINS = frozenset({"print", "float", "int", "bool", "sum", "max", "min"})
 _DEPTH = 2
 
@@ -52,13 +17,13 @@ def viewed(node: ast.expr | None) -> ast.expr | None:
     """The variable, attribute or item that a tensor argument is, or is a slice or view of."""
     while node is not None:
         if (isinstance(node, ast.Subscript) and _is_slice(node.slice)) or (
-            isinstance(node, ast.Attribute) and node.attr in _SAME_STORAGE
+            isinstance(node, ast.Attribute) and node.attr in methods_that("same storage")
         ):
             node = node.value
         elif (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
-            and node.func.attr in _VIEWS - _MAY_COPY
+            and node.func.attr in methods_that("views") - methods_that("may copy")
         ):
             node = node.func.value
         else:
@@ -140,19 +105,21 @@ class TensorUses:
             return True if isinstance(part.ctx, (ast.Store, ast.Del)) else None
         call = self._module.parent(part)
         if not (isinstance(call, ast.Call) and call.func is part):
-            return None if part.attr in _SAME_STORAGE else False
-        if part.attr in STRUCTURE:
+            return None if part.attr in methods_that("same storage") else False
+        if part.attr in methods_that("needs no values"):
             return False
         if part.attr.endswith("_") and not part.attr.endswith("__"):
             return True
-        return None if part.attr in _VIEWS else not self._only_changes
+        return None if part.attr in methods_that("views") else not self._only_changes
 
     def _passed(self, call: ast.Call, argument: ast.AST, depth: int) -> bool:
         """Whether a call needs what it is given."""
         module = self._module
         name = module.qualified_name(call.func) or ""
         last = name.rpartition(".")[2]
-        if name.startswith(("torch.distributed.", "deepspeed.")) or last in _LIKE:
+        if name.startswith(("torch.distributed.", "deepspeed.")) or last in methods_that(
+            "takes shape only"
+        ):
             return False
         function = module.function_called(call)
         if function is not None:
@@ -162,7 +129,7 @@ class TensorUses:
         if name.startswith("builtins."):
             return last in _READING_BUILTINS
         if isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
-            return call.func.attr not in STRUCTURE
+            return call.func.attr not in methods_that("needs no values")
         return name.startswith("torch.") and not name.startswith(("torch.cuda.", "torch.futures."))
 
     def _needed_by(
@@ -193,14 +160,6 @@ class TensorUses:
         return False
 
 
-_WAITS = frozenset(
-    {
-        "synchronize", "wait", "wait_all", "barrier", "wait_stream", "waitall", "wait_event", "result",
-        "is_completed", "then", "collect_all", "value", "monitored_barrier", "wait_tensor",
-    }
-)  # fmt: skip
-
-
 def waits_in(node: ast.AST) -> bool:
     """Whether something in a statement waits for works, a stream or the device, or lets other code do so."""
     for item in ast.walk(node):
@@ -209,7 +168,7 @@ def waits_in(node: ast.AST) -> bool:
         if isinstance(item, ast.Call):
             callee = item.func
             word = callee.attr if isinstance(callee, ast.Attribute) else getattr(callee, "id", "")
-            if word in _WAITS or "wait" in word or "sync" in word.split("_")[0]:
+            if word in methods_that("waits") or "wait" in word or "sync" in word.split("_")[0]:
                 return True
     return False
 

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from ranksafe.rank_flow.async_handles import Handle, handle_of, is_private, looked_at
 from ranksafe.rank_flow.issues import Issue, Kind
 from ranksafe.rank_flow.operations import Operation, operations
+from ranksafe.rank_flow.tables import methods_that
 from ranksafe.rank_flow.tensor_uses import viewed
 from ranksafe.rank_flow.traces import Place
 from ranksafe.rank_flow.used_before_wait import used_before_wait
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.walking import FUNCTIONS
 
-_STRUCTURE = frozenset({"shape", "dtype", "device", "ndim", "size", "numel", "dim"})
-_SYNCHRONISES = frozenset({"synchronize", "wait", "wait_all", "barrier", "wait_stream"})
 _READ_BY_NAME = {"grad": ("step", "clip_grad_norm_", "unscale_"), "data": ()}
 """Attributes of parameters that these methods read."""
 
@@ -179,14 +178,16 @@ def _synchronises_after(module: Module, call: ast.Call, scope: ast.AST) -> bool:
     for other in module.nodes(ast.Call, scope):
         assert isinstance(other, ast.Call)
         word = other.func.attr if isinstance(other.func, ast.Attribute) else ""
-        if (word in _SYNCHRONISES or "synchronize" in word) and order(other) > order(call):
+        if (word in methods_that("synchronizes") or "synchronize" in word) and order(other) > order(
+            call
+        ):
             return True
     return False
 
 
 def _asks_structure(module: Module, node: ast.AST) -> bool:
     holder = module.parent(node)
-    return isinstance(holder, ast.Attribute) and holder.attr in _STRUCTURE
+    return isinstance(holder, ast.Attribute) and holder.attr in methods_that("unwaited structure")
 
 
 def _same_tensor(node: ast.AST, tensor: ast.Name | ast.Attribute) -> bool:

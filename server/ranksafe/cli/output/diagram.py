@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ranksafe.cli.terminal import Style, display_width
 from ranksafe.localization import Language, Translated
-from ranksafe.rank_flow.diagram import Row, Traces
-from ranksafe.rank_flow.diagram_cells import Cell
+from ranksafe.rank_flow.diagram import Cell, Row, Traces
 from ranksafe.rank_flow.traces import Place
 
 _IN_FUNCTION = Translated(

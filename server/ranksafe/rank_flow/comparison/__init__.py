@@ -1,6 +1,6 @@
 """Compares what two ranks do, and says where they part.
 
 `comparison` goes through both traces side by side; `walk` is the way through one of them, `loops` has what only loops
-need, `arguments` compares two calls of one collective, `separation` finds the branch at which the ranks went different
+need, `separation` finds the branch at which the ranks went different
 ways. What comes out are `differences`.
 """

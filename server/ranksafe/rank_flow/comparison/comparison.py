@@ -6,8 +6,7 @@ import ast
 from collections.abc import Hashable
 from contextlib import suppress
 
-from ranksafe.rank_flow.comparison.arguments import mismatch
-from ranksafe.rank_flow.comparison.differences import Difference, Parting
+from ranksafe.rank_flow.comparison.differences import Difference, Parting, mismatch
 from ranksafe.rank_flow.comparison.loops import loop_against, one_sided_exit, uneven_loops
 from ranksafe.rank_flow.comparison.separation import guarded, parted, separation
 from ranksafe.rank_flow.comparison.surplus import surplus

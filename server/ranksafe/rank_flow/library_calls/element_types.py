@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
-from ranksafe.rank_flow.syntax import returns_in
-from ranksafe.rank_flow.values import NOTHING_KNOWN, Abstract, Constant, Sequence, Value
+from ranksafe.rank_flow.tables import methods_that
+from ranksafe.rank_flow.values import Abstract, Constant, Sequence, Value
 
 FLOATING = "floating"
 """Some floating-point type: what a division gives."""
@@ -15,13 +15,6 @@ _SAME_NAME = {
     "half": "float16", "cfloat": "complex64",
 }  # fmt: skip
 _WHOLE = frozenset({"int64", "int32", "int16", "int8", "uint8", "bool"})
-_CONVERSIONS = frozenset({"long", "int", "short", "float", "double", "half", "bfloat16", "bool"})
-_KEEP = frozenset(
-    {
-        "clone", "detach", "contiguous", "cpu", "cuda", "view", "reshape", "flatten", "squeeze", "unsqueeze", "expand",
-        "repeat", "transpose", "permute", "requires_grad_", "to", "view_as", "zero_", "fill_", "pin_memory", "t",
-    }
-)  # fmt: skip
 
 
 def named(attribute: str) -> str:
@@ -60,11 +53,11 @@ def after_method(result: Value, node: ast.Call, word: str, receiver: Value) -> V
         return result
     dtype = ""
     asked = _asked(node)
-    if word in _CONVERSIONS and not node.args:
+    if word in methods_that("converts") and not node.args:
         dtype = named(word)
     elif word in ("to", "type") and asked is not None:
         dtype = asked
-    elif word in _KEEP:
+    elif word in methods_that("keeps element type"):
         dtype = receiver.dtype
     return result if dtype == result.dtype else replace(result, dtype=dtype)
 
@@ -80,17 +73,3 @@ def _asked(node: ast.Call) -> str | None:
             continue
         return ""
     return None
-
-
-def as_returned(result: Value, body: ast.AST) -> Value:
-    """The result of a function that is not followed, with the element type that its only ``return`` shows."""
-    returns = returns_in(body)
-    if len(returns) != 1 or not isinstance(result, Abstract):
-        return result
-    value = returns[0].value
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Div):
-        return replace(result, dtype=FLOATING)
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
-        word = value.func.attr
-        return after_method(result, value, word, NOTHING_KNOWN)
-    return result

@@ -10,11 +10,11 @@ from ranksafe.rank_flow.library_calls.builtin_functions import of_builtin
 from ranksafe.rank_flow.library_calls.data import of_data
 from ranksafe.rank_flow.library_calls.element_types import after_method
 from ranksafe.rank_flow.library_calls.iteration import iterates, of_iteration
-from ranksafe.rank_flow.library_calls.methods import TESTS, method_call
+from ranksafe.rank_flow.library_calls.methods import method_call
 from ranksafe.rank_flow.library_calls.tensors import of_tensors
 from ranksafe.rank_flow.library_objects import library_object
 from ranksafe.rank_flow.run import Run
-from ranksafe.rank_flow.tables import named
+from ranksafe.rank_flow.tables import functions_that, methods_that, named
 from ranksafe.rank_flow.traces import Event, Opaque
 from ranksafe.rank_flow.values import (
     NOTHING_KNOWN,
@@ -29,14 +29,6 @@ from ranksafe.rank_flow.values import (
 from ranksafe.rank_flow.wrapped_models import BACKWARD
 from ranksafe.semantics.units import callee_name
 
-_STATES = frozenset(
-    {
-        "accelerate.Accelerator",
-        "accelerate.PartialState",
-        "accelerate.state.PartialState",
-        "accelerate.state.AcceleratorState",
-    }
-)
 _VALUE_FUNCTIONS = ("torch.", "math.", "numpy.", "builtins.")
 
 
@@ -74,7 +66,9 @@ def _of_name(run: Run, node: ast.Call, name: str, word: str, arguments: list[Val
             return _by_rows(arguments)
     if not is_value:
         return replace(NOTHING_KNOWN, made_by=found.made_by)
-    return replace(found, decides=True) if word in TESTS or word == "bool" else found
+    return (
+        replace(found, decides=True) if word in methods_that("tests") or word == "bool" else found
+    )
 
 
 def _may_be_called_back(run: Run, value: Value) -> bool:
@@ -85,7 +79,7 @@ def _may_be_called_back(run: Run, value: Value) -> bool:
 
 
 def _library_object(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value | None:
-    if name in _STATES:
+    if name in functions_that("accelerator"):
         detail = _accelerator_detail(node)
         return Object(
             "accelerator", type="accelerate.Accelerator", node=node, module=run.module,

@@ -10,7 +10,7 @@ from ranksafe.rank_flow.library_calls.growing_lists import list_method
 from ranksafe.rank_flow.library_objects import library_answer
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.sharding import is_sharded
-from ranksafe.rank_flow.tables import named
+from ranksafe.rank_flow.tables import methods_that, named
 from ranksafe.rank_flow.traces import Event
 from ranksafe.rank_flow.values import (
     NOTHING_KNOWN,
@@ -25,59 +25,7 @@ from ranksafe.rank_flow.values import (
 )
 from ranksafe.rank_flow.wrapped_models import STATE, forward
 
-_SAME_MODEL = frozenset(
-    {"to", "cuda", "cpu", "half", "float", "bfloat16", "double", "train", "eval", "requires_grad_"}
-)
-_KEEPS_SHAPE = _SAME_MODEL | frozenset(
-    {
-        "clone",
-        "detach",
-        "contiguous",
-        "long",
-        "int",
-        "bool",
-        "abs",
-        "exp",
-        "log",
-        "sigmoid",
-        "softmax",
-    }
-)
-_REDUCES = frozenset({"argmax", "max", "sum", "mean"})
-_KEEPS_FIRST = _REDUCES | frozenset(
-    {
-        "argmax",
-        "flatten",
-        "reshape",
-        "view",
-        "squeeze",
-        "unsqueeze",
-        "softmax",
-        "topk",
-        "max",
-        "sum",
-        "mean",
-    }
-)
-"""With a dimension given, these keep the number of rows."""
-TESTS = frozenset(
-    {"item", "any", "all", "isnan", "isinf", "isfinite", "equal", "allclose", "isclose", "tolist"}
-)
-_ADDS = frozenset({"append", "extend", "add", "update"})
-_GATHERS_STATE = frozenset({"state_dict", "generate", "clip_grad_norm_", "load_state_dict"})
-_ASKS_SIZE = frozenset({"size", "numel"})
-_ASKS_STRUCTURE = _ASKS_SIZE | frozenset({"dim", "keys", "items"})
-_SELECTS = frozenset({"nonzero", "unique", "masked_select", "argwhere", "unique_consecutive"})
-"""As many elements as the data makes them."""
 _AGREES = ("reduce", "gather", "sync", "average", "avg", "mean", "broadcast", "all_", "global")
-_ALGEBRA = frozenset(
-    {
-        "mul", "mul_", "add", "add_", "sub", "sub_", "div", "div_", "matmul", "logical_and",
-        "logical_or", "masked_fill", "masked_fill_", "where", "eq", "ne", "lt", "le", "gt", "ge",
-        "maximum", "minimum", "index_select", "copy_",
-    }
-)  # fmt: skip
-"""Of a tensor of which nothing is known, these make what differs where their arguments do."""
 
 
 def makes_a_loss(word: str) -> bool:
@@ -98,7 +46,7 @@ def method_call(
         return NOTHING_KNOWN if answer is None else answer
     if list_method(run, node, word, receiver, arguments):
         return Constant(None)
-    if word in _ADDS and isinstance(receiver, (Sequence, Abstract)):
+    if word in methods_that("adds") and isinstance(receiver, (Sequence, Abstract)):
         holder = node.func.value if isinstance(node.func, ast.Attribute) else None
         if isinstance(holder, ast.Name) and arguments:
             bind(run, holder, combined(receiver, *arguments))
@@ -119,7 +67,7 @@ def _of_model(
         model = arguments[0]
         inner = run.attribute(model, "module") if isinstance(model, Object) else None
         return model if inner is None else inner
-    if word in _SAME_MODEL and receiver.kind != "work":
+    if word in methods_that("gives itself") and receiver.kind != "work":
         return receiver
     if receiver.kind == "object":
         # An attribute that was not followed, a layer most likely, is called.
@@ -134,7 +82,7 @@ def _of_model(
     if word in ("forward", "__call__"):
         return forward(run, node, receiver, arguments)
     gathers = is_sharded(receiver) and (receiver.detail != "zero3" or word == "generate")
-    if gathers and word in _GATHERS_STATE:
+    if gathers and word in methods_that("gathers state"):
         run.items.append(Event(STATE, run.place(node), model=receiver))
         return Object("value", node=node, module=run.module)
     return None
@@ -163,31 +111,31 @@ def _of_abstract(word: str, receiver: Abstract, arguments: list[Value]) -> Value
         return found
     if receiver.varies is Varies.PERHAPS:
         given = combined(*arguments)
-        if makes_a_loss(word) or word in _ALGEBRA:
+        if makes_a_loss(word) or word in methods_that("algebra"):
             return given
         return replace(NOTHING_KNOWN, made_by=receiver.made_by or given.made_by)
-    if word in _SELECTS and receiver.varies.certain:
+    if word in methods_that("selects") and receiver.varies.certain:
         return replace(found, shape=Varies.BY_DATA, length=Varies.BY_DATA)
-    if word in _KEEPS_SHAPE or (
-        word in _KEEPS_FIRST and arguments and not _over_rows(word, arguments)
+    if word in methods_that("keeps shape") or (
+        word in methods_that("keeps rows") and arguments and not _over_rows(word, arguments)
     ):
         return elementwise(receiver)
     if word == "generate":
         return generated([receiver, *arguments])
-    if word in TESTS:
+    if word in methods_that("tests"):
         return replace(found, decides=True)
-    if word in _ASKS_SIZE:
+    if word in methods_that("asks size"):
         if receiver.own_item:
             return Abstract(Varies.BY_DATA, receiver.origin)
         if receiver.length.certain:
             return Abstract(receiver.length, receiver.origin)
-    return NOTHING_KNOWN if word in _ASKS_STRUCTURE else found
+    return NOTHING_KNOWN if word in methods_that("asks structure") else found
 
 
 def _over_rows(word: str, arguments: list[Value]) -> bool:
     """``mean(0)``: one row is left of all."""
     first = arguments[0]
-    return word in _REDUCES and isinstance(first, Constant) and first.constant == 0
+    return word in methods_that("reduces") and isinstance(first, Constant) and first.constant == 0
 
 
 def _of_text(receiver: Constant, word: str, arguments: list[Value]) -> Value:

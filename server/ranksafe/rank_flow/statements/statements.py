@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
+from ranksafe.rank_flow.binding import bind
 from ranksafe.rank_flow.calls import leaves_process
 from ranksafe.rank_flow.run import Executors, Run
 from ranksafe.rank_flow.statements.assignments import (
@@ -13,11 +15,11 @@ from ranksafe.rank_flow.statements.assignments import (
     augmented_assignment,
 )
 from ranksafe.rank_flow.statements.branches import if_statement, match_statement
-from ranksafe.rank_flow.statements.contexts import with_statement
 from ranksafe.rank_flow.statements.exceptions import try_statement
 from ranksafe.rank_flow.statements.loops import for_statement, while_statement
 from ranksafe.rank_flow.traces import Exit
-from ranksafe.rank_flow.values import Constant, Object, combined
+from ranksafe.rank_flow.values import Constant, Object, Value, combined
+from ranksafe.semantics.units import callee_name
 
 
 def _expression(run: Run, node: ast.Expr) -> bool:
@@ -67,6 +69,38 @@ def _break(run: Run, node: ast.Break) -> bool:
 
 def _continue(run: Run, node: ast.Continue) -> bool:
     return _leave(run, "continue", node)
+
+
+def with_statement(run: Run, node: ast.With) -> bool:
+    """``with``: its items, then its body inside what they mean."""
+    inside = run.inside
+    before = replace(inside)
+    for item in node.items:
+        value = _enter_context(run, item.context_expr)
+        if item.optional_vars is not None:
+            bind(run, item.optional_vars, value)
+    reached = run.block(node.body)
+    inside.no_sync, inside.joined, inside.no_grad = (
+        before.no_sync,
+        before.joined,
+        before.no_grad,
+    )
+    return reached
+
+
+def _enter_context(run: Run, node: ast.expr) -> Value:
+    """The value of a ``with`` item; notes what it means for the collectives inside."""
+    inside = run.inside
+    if isinstance(node, ast.Call):
+        word = callee_name(node) or ""
+        name = run.module.qualified_name(node.func) or ""
+        if word == "no_sync":
+            inside.no_sync += 1
+        elif word in ("join", "join_uneven_inputs", "Join") or name.endswith(".Join"):
+            inside.joined += 1
+        elif name in ("torch.no_grad", "torch.inference_mode"):
+            inside.no_grad += 1
+    return run.value(node)
 
 
 STATEMENTS: Executors = {
