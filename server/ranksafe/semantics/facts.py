@@ -51,6 +51,13 @@ _CALL_NAMES = frozenset(
     | {"DataParallel", "FSDP", "prepare", "setup", "getenv", "get"}
 )
 
+SEVERAL_GPUS = _LAUNCHER_VARIABLES | {
+    "DataParallel", "Fabric", "PartialState", "Trainer", ".train(", ".backward(", "__main__", "_launcher", "ccelerat",
+    "deepspeed", "fully_shard", "get_rank", "get_world_size", "init_device_mesh", "init_process_group", "spawn",
+    "start_processes", "torch.distributed.launch", "torch.distributed.run", "torchrun",
+}  # fmt: skip
+"""Parts of words: a text without any of them shows neither a launcher nor a model that is trained or wrapped."""
+
 
 @dataclass(frozen=True, slots=True)
 class ModuleFacts:

@@ -69,7 +69,8 @@ class Module(ModuleStructure):
         super().text_changed(source)
         self._facts = None
         self._rank_issues = None
-        self._may_wrap = None
+        if self._may_wrap is not None:
+            self._wrapped_before, self._may_wrap = self._may_wrap, None
 
     # -- structure
 
@@ -380,9 +381,9 @@ class Module(ModuleStructure):
         return self._may_wrap
 
     def wrapping_changed(self) -> bool:
-        """Whether `may_wrap_models` has another answer than when this was asked before."""
-        before, self._wrapped_before = self._wrapped_before, may_wrap(self.source.text)
-        return before is not None and before != self._wrapped_before
+        """Whether `may_wrap_models` had another answer for the text before, if anybody asked."""
+        before, self._wrapped_before = self._wrapped_before, None
+        return before is not None and before != self.may_wrap_models
 
     def rank_issues(self, ranks: int | None = None) -> list[Issue]:
         """What goes wrong between the ranks in this file; see `ranksafe.semantics.rank_flow`.

@@ -41,6 +41,7 @@ class ForwardMonkeyPatch(Rule):
     )
     listens_to = (ast.Assign,)
     mentions = frozenset({".forward"})
+    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding on the target of the assignment."""
