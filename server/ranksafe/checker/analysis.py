@@ -210,6 +210,11 @@ class DocumentAnalysis:
         self._drop()
         self._build([])
 
+    def close(self) -> None:
+        """Free what was needed to find the findings; nothing can be asked any more."""
+        if self.module is not None:
+            self.module.release()
+
     # -- building
 
     def _drop(self) -> None:

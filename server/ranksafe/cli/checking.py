@@ -133,6 +133,7 @@ class Checker:
         """The result for a text that stands, or will stand, in ``path``."""
         analysis = self.analyse(path, text, context)
         reported = tuple(self._reported(finding, analysis) for finding in analysis.findings)
+        analysis.close()
         return FileResult(path, reported, partial=analysis.status != "complete")
 
     def _reported(self, finding: Finding, analysis: DocumentAnalysis) -> Reported:

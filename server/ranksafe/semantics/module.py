@@ -72,6 +72,18 @@ class Module(ModuleStructure):
         if self._may_wrap is not None:
             self._wrapped_before, self._may_wrap = self._may_wrap, None
 
+    def release(self) -> None:
+        """Let go of all trees, those of other files included; nothing can be asked any more.
+
+        What is known of a file refers to the file, so that it would stay until the next garbage collection.
+        """
+        others = [other for _, other in self._other_files.values() if other is not None]
+        for module in (self, *others):
+            for unit in module.all_units():
+                unit.owner = None
+                unit.results.clear()
+            vars(module).clear()
+
     # -- structure
 
     def guards(self, node: ast.AST) -> tuple[Guard, ...]:

@@ -149,6 +149,7 @@ class TrainingUses:
         if facts.is_entry and not facts.launcher_evidence:
             by_trainer |= _models_of(module, module.calls(TRAINER), "model")
             by_trainer |= {name for name, _ in facts.trainers}
+        module.release()
         content_hash = self.index.texts.hash_on_disk(path)
         if content_hash is not None:
             asked = [[*question, answer] for question, answer in project.asked.items()]
