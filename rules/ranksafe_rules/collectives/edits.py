@@ -25,7 +25,8 @@ from ranksafe_rules.collectives.guards import Guarded, guarded
 
 def issue_at(finding: Finding, module: Module, kind: Kind) -> Issue | None:
     """The issue that a finding was made of, in the present text."""
-    for issue in module.rank_issues(finding.facts.get("ranks")):
+    issues: list[Issue] = module.rank_issues(finding.facts.get("ranks"))
+    for issue in issues:
         if issue.kind is kind and header_range(module, issue.place.node) == finding.range:
             return issue
     return None
@@ -82,9 +83,9 @@ def new_name(module: Module, wanted: str) -> str:
 def distributed_name(module: Module) -> str | None:
     """How the file calls ``torch.distributed``; None when it is not imported."""
     for name in ("dist", "distributed", "c10d"):
-        if module.resolve_dotted(name) == "torch.distributed":
+        if module.names.resolve_dotted(name) == "torch.distributed":
             return name
-    return "torch.distributed" if module.resolve_dotted("torch") == "torch" else None
+    return "torch.distributed" if module.names.resolve_dotted("torch") == "torch" else None
 
 
 def reduction(issue: Issue, module: Module) -> tuple[ast.Call, ast.expr | ast.keyword] | None:

@@ -36,7 +36,7 @@ from ranksafe.source.text import SourceText
 
 if TYPE_CHECKING:
     from ranksafe.checker.registry import Registry
-    from ranksafe.semantics.project.protocol import Project
+    from ranksafe.semantics.cross_file import Project
 
 Status = Literal["complete", "partial", "stale"]
 

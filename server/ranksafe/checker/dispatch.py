@@ -79,7 +79,7 @@ def _rules_for_call(
     written: str, module: Module, by_called_name: dict[str | None, list[Rule]]
 ) -> list[Rule]:
     found = list(by_called_name.get(None, ()))
-    for name in sorted({written, *module.original_names(written)}):
+    for name in sorted({written, *module.names.original_names(written)}):
         found += [rule for rule in by_called_name.get(name, ()) if rule not in found]
     return found
 

@@ -17,7 +17,7 @@ _MAXIMUM_HOPS: Final = 20
 
 
 class Definitions:
-    """Answers from the summaries of files; implements most of `ranksafe.semantics.project.protocol.Project`."""
+    """Answers from the summaries of files; implements most of `ranksafe.semantics.cross_file.Project`."""
 
     def __init__(self, files: ProjectFiles, texts: ProjectTexts) -> None:
         self.modules = files

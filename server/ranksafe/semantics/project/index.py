@@ -19,7 +19,7 @@ from ranksafe.semantics.project.training import TrainingUses
 
 
 class ProjectIndex(Definitions):
-    """Implements `ranksafe.semantics.project.protocol.Project` over one folder.
+    """Implements `ranksafe.semantics.cross_file.Project` over one folder.
 
     ``store_folder``: where to keep what is found out; None: nowhere.
     """

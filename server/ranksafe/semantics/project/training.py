@@ -162,7 +162,7 @@ class TrainingUses:
 
 
 class _AskedProject:
-    """Implements `ranksafe.semantics.project.protocol.Project`: another one that remembers what it was asked."""
+    """Implements `ranksafe.semantics.cross_file.Project`: another one that remembers what it was asked."""
 
     def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
