@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,6 +105,11 @@ class Checker:
         if root not in self._projects:
             self._projects[root] = ProjectIndex(root, store_folder=self._stores)
         return self._projects[root]
+
+    def look_ahead(self, roots: Iterable[Path]) -> None:
+        """Find out about projects what nearly every file asks, before other processes take this one over."""
+        for root in roots:
+            self._project(root).trains_with_trainer("")
 
     def found_out(self) -> dict[Path, Batch]:
         """What was found out about projects since this was asked last, for another checker to keep."""
@@ -270,8 +275,12 @@ def _check_in_pool(jobs: Sequence[Job], workers: int, checker: Checker) -> Itera
     import multiprocessing  # here: most calls check few files and can do without
     from concurrent.futures import ProcessPoolExecutor
 
-    # Forked workers have everything imported already; macOS and Windows cannot fork safely.
+    global _worker_checker
+    # Forked workers have everything imported and loaded already; macOS and Windows cannot fork safely.
     processes = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    if sys.platform == "linux":
+        checker.look_ahead({job.context.root for job in jobs})
+        _worker_checker = checker
     given_up = processes.RawValue("b", False)
     with ProcessPoolExecutor(
         workers,
@@ -290,6 +299,8 @@ def _check_in_pool(jobs: Sequence[Job], workers: int, checker: Checker) -> Itera
             given_up.value = True
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+        finally:
+            _worker_checker = None
     checker.keep()
 
 
@@ -307,7 +318,8 @@ def _start_worker(with_edits: bool, keeps: bool, given_up: Any) -> None:
     _given_up = given_up
     gc.freeze()
     gc.disable()
-    _worker_checker = Checker(Registry.load(), with_edits=with_edits, keeps=keeps)
+    if _worker_checker is None:
+        _worker_checker = Checker(Registry.load(), with_edits=with_edits, keeps=keeps)
 
 
 def _check_in_worker(job: Job) -> tuple[FileResult, dict[Path, Batch]]:
