@@ -12,11 +12,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ranksafe.semantics.concern import Concern
 from ranksafe.semantics.control_flow import ControlFlow
 from ranksafe.semantics.cross_file import Project
 from ranksafe.semantics.facts import ModuleFacts, UnitFacts, facts_of_module, facts_of_unit
 from ranksafe.semantics.guards import Guard, GuardKind
 from ranksafe.semantics.imports import Imports
+from ranksafe.semantics.mentions import RankWords
 from ranksafe.semantics.names import Names
 from ranksafe.semantics.structure import Function, ModuleStructure
 from ranksafe.semantics.types import Types
@@ -50,6 +52,7 @@ class Module(ModuleStructure):
         self.names = Names(self, self.flow, self.imports)
         self.types = Types(self, self.flow, self.names, self.imports)
         self._value_flow = ValueFlow(self, self.flow, self.names, self.imports)
+        self._concern = Concern(self, self.names, self.imports)
         self._facts: ModuleFacts | None = None
         self._rank_issues: tuple[int | None, list[Any]] | None = None
         self._of_text: dict[Callable[[str], bool], bool] = {}
@@ -261,6 +264,11 @@ class Module(ModuleStructure):
             for question, answer in before.items()
             if answer != self.text_says(question)
         }
+
+    def may_concern_ranks(self, node: ast.AST, words: RankWords) -> bool:
+        """Whether a function, class or statement of the file, or a definition that it refers to, here or in another
+        file of the project, mentions one of the words: where not, walking it tells nothing of ranks."""
+        return self._concern.may_concern_ranks(node, words, self.text_says(words.may_wrap))
 
     # -- rank flow. A layer above: to be asked by the rules themselves, not through here.
 
