@@ -32,37 +32,41 @@ class Dictionaries:
         """Values under a string key of a dictionary display, ``dict(...)`` call or keyword-dictionary expression;
         None: the key is certainly not there."""
         if isinstance(node, ast.Dict):
-            result: Values | None = None
-            complete = True
-            for name, value in zip(node.keys, node.values, strict=True):
-                if name is None:
-                    inner = self.entry(value, key, depth + 1)
-                    if inner is not None:
-                        if not inner.known and not inner.complete:
-                            complete = False
-                        else:
-                            result = inner
-                elif isinstance(name, ast.Constant):
-                    if name.value == key:
-                        result = self._values(value, depth + 1)
-                else:
-                    complete = False
-            if result is None:
-                return None if complete else NOTHING_KNOWN
-            return result
+            return self._in_display(node, key, depth)
         if isinstance(node, ast.Call) and self._names.qualified(node.func) == "builtins.dict":
-            for keyword in node.keywords:
-                if keyword.arg == key:
-                    return self._values(keyword.value, depth + 1)
-            merged = [item.value for item in node.keywords if item.arg is None] + list(node.args)
-            for source in merged:
-                found = self.entry(source, key, depth + 1)
-                if found is not None:
-                    return found
-            return None
+            return self._in_call(node, key, depth)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             return self.entry(node.right, key, depth + 1) or self.entry(node.left, key, depth + 1)
         return NOTHING_KNOWN
+
+    def _in_display(self, node: ast.Dict, key: str, depth: int) -> Values | None:
+        result: Values | None = None
+        complete = True
+        for name, value in zip(node.keys, node.values, strict=True):
+            if name is None:
+                inner = self.entry(value, key, depth + 1)
+                if inner is not None:
+                    if not inner.known and not inner.complete:
+                        complete = False
+                    else:
+                        result = inner
+            elif isinstance(name, ast.Constant):
+                if name.value == key:
+                    result = self._values(value, depth + 1)
+            else:
+                complete = False
+        return NOTHING_KNOWN if result is None and not complete else result
+
+    def _in_call(self, node: ast.Call, key: str, depth: int) -> Values | None:
+        for keyword in node.keywords:
+            if keyword.arg == key:
+                return self._values(keyword.value, depth + 1)
+        merged = [item.value for item in node.keywords if item.arg is None] + list(node.args)
+        for source in merged:
+            found = self.entry(source, key, depth + 1)
+            if found is not None:
+                return found
+        return None
 
     def entry(self, node: ast.expr, key: str, depth: int = 0) -> Values | None:
         """Values under a string key of whatever dictionary the expression may be, changes made to it in between

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ranksafe.launch.context import LaunchContext
@@ -136,7 +137,6 @@ def facts_of_unit(module: ModuleStructure, names: Names, types: Types, unit: Uni
     trainers: list[tuple[str, ast.AST]] = []
     data_parallel: list[ast.AST] = []
     distributed: list[ast.AST] = []
-    visible: list[ast.AST] = []
     for name, calls in unit.calls().items():
         if name in _CALL_NAMES or name.endswith("Trainer") or names.may_stand_for_another(name):
             for call in calls:
@@ -151,16 +151,12 @@ def facts_of_unit(module: ModuleStructure, names: Names, types: Types, unit: Uni
                     data_parallel.append(call)
                 elif called is not None and types.is_subclass(called, _TRAINERS):
                     trainers.append((called, call))
-    for constant in unit.by_kind.get(ast.Constant, ()):
-        value = constant.value  # type: ignore[attr-defined]
-        if value.__class__ is str and value in _LAUNCHER_VARIABLES and _is_key(module, constant):
-            launcher.append((value, constant))
-        elif value == "CUDA_VISIBLE_DEVICES" and _is_stored(module, constant):
+    visible: list[ast.AST] = []
+    for constant, evidence in _telling_strings(module, unit):
+        if evidence is None:
             visible.append(constant)
-        elif value.__class__ is str and "\n" in value and _is_module_docstring(module, constant):
-            command = _LAUNCH_COMMAND.search(value)
-            if command is not None:
-                launcher.append((command[1].strip(), constant))
+        else:
+            launcher.append((evidence, constant))
     return UnitFacts(
         is_entry=_is_entry(module, types, unit),
         launcher_evidence=tuple(launcher),
@@ -171,6 +167,22 @@ def facts_of_unit(module: ModuleStructure, names: Names, types: Types, unit: Uni
         visible_devices=tuple(visible),
         imports=_imports(unit),
     )
+
+
+def _telling_strings(module: ModuleStructure, unit: Unit) -> Iterator[tuple[ast.AST, str | None]]:
+    """Strings with the launcher that they are evidence of; None: they set CUDA_VISIBLE_DEVICES."""
+    for constant in unit.by_kind.get(ast.Constant, ()):
+        value = constant.value  # type: ignore[attr-defined]
+        if value.__class__ is not str:
+            continue
+        if value in _LAUNCHER_VARIABLES and _is_key(module, constant):
+            yield constant, value
+        elif value == "CUDA_VISIBLE_DEVICES" and _is_stored(module, constant):
+            yield constant, None
+        elif "\n" in value and _is_module_docstring(module, constant):
+            command = _LAUNCH_COMMAND.search(value)
+            if command is not None:
+                yield constant, command[1].strip()
 
 
 def _prepares(types: Types, call: ast.Call, name: str) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from ranksafe.semantics.walking import CHILD_FIELDS, FUNCTIONS
+from ranksafe.semantics.walking import FUNCTIONS, children
 
 
 @dataclass(frozen=True)
@@ -83,12 +83,7 @@ def mentions_of(statements: Iterable[ast.AST], words: RankWords) -> Mentions:
             mentioned.add(node.name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             mentioned.update(alias.name.rpartition(".")[2] for alias in node.names)
-        for field in CHILD_FIELDS[node.__class__]:
-            value = getattr(node, field)
-            if value.__class__ is list:
-                pending += [child for child in value if child is not None]
-            elif value is not None:
-                pending.append(value)
+        pending += children(node)
     if "getattr" in names:
         names |= {f".{string}" for string in strings}
     mentioned |= strings | {name.rpartition(".")[2] for name in names}
