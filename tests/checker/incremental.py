@@ -26,7 +26,7 @@ from ranksafe.localization import Translated
 from ranksafe.rank_flow import rank_issues
 from ranksafe.semantics.facts import data_parallel_reachable
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.project.protocol import Project
+from ranksafe.semantics.cross_file import Project
 
 
 def _metadata(code: str) -> RuleMetadata:
@@ -90,7 +90,7 @@ class TrainerCalls(Rule):
         known = None if values is None else [ast.dump(item.node)[:60] for item in values.known]
         text = (
             f"{known} {[word for word, _ in facts.trainers]} {facts.is_entry} {sorted(facts.imports)} "
-            f"{data_parallel_reachable(module, launch)} {len(module.uses_of(node))}"
+            f"{data_parallel_reachable(module.facts, launch)} {len(module.uses_of(node))}"
         )
         related = [Related(_said(word), place) for word, place in facts.trainers]
         yield self.finding(module, node.func, _said(text), related=related)

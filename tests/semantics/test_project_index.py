@@ -345,8 +345,8 @@ def test_a_package_imported_as_a_whole_is_gone_through_once(tmp_path: Path) -> N
     write(tmp_path, "pkg/__init__.py", "")
     user = write(tmp_path, "user.py", "import pkg\n")
     index = ProjectIndex(tmp_path)
-    below = index.below
-    index.below = lambda package: (asked.append(package), below(package))[1]  # type: ignore[method-assign]
+    below = index.modules.below
+    index.modules.below = lambda package: (asked.append(package), below(package))[1]  # type: ignore[method-assign]
     assert len(index.closure(user)) == 61
     assert asked == ["pkg"]
 

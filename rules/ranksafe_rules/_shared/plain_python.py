@@ -14,7 +14,9 @@ def data_parallel_level(module: Module, launch: LaunchContext) -> Level | None:
     ERROR: the launch is known to be one process with several GPUs. WARNING: it is taken to be (an entry script without
     a trace of a launcher). INFORMATION: a Trainer is built here, but who starts it is not known.
     """
-    if launch.launcher.starts_one_process_per_gpu or not data_parallel_reachable(module, launch):
+    if launch.launcher.starts_one_process_per_gpu or not data_parallel_reachable(
+        module.facts, launch
+    ):
         return None
     if launch.launcher is Launcher.PYTHON:
         return Level.WARNING if launch.gpus is None else Level.ERROR

@@ -21,7 +21,7 @@ def is_neural_module(module: Module, cls: ast.ClassDef) -> bool:
 
 def is_replicated(module: Module, cls: ast.ClassDef, launch: LaunchContext) -> bool:
     """Whether nn.DataParallel may make copies of this class's instances in the launch that is known or assumed."""
-    if not data_parallel_reachable(module, launch) or not is_neural_module(module, cls):
+    if not data_parallel_reachable(module.facts, launch) or not is_neural_module(module, cls):
         return False
 
     def answer(node: ast.AST, depth: int) -> bool:  # noqa: ARG001

@@ -82,9 +82,9 @@ def new_name(module: Module, wanted: str) -> str:
 def distributed_name(module: Module) -> str | None:
     """How the file calls ``torch.distributed``; None when it is not imported."""
     for name in ("dist", "distributed", "c10d"):
-        if module.resolve_dotted(name) == "torch.distributed":
+        if module.names.resolve_dotted(name) == "torch.distributed":
             return name
-    return "torch.distributed" if module.resolve_dotted("torch") == "torch" else None
+    return "torch.distributed" if module.names.resolve_dotted("torch") == "torch" else None
 
 
 def reduction(issue: Issue, module: Module) -> tuple[ast.Call, ast.expr | ast.keyword] | None:

@@ -24,6 +24,8 @@ _COUNT_NAMES: Final = frozenset(
         "n_devices", "ngpus_per_node", "num_replicas",
     }
 )  # fmt: skip
+COUNTS: Final = _COUNT_NAMES | {"device_count", "process_count", "jax"}
+"""Parts of words: a file without them divides by no such number."""
 _SHARE: Final = re.compile(r"batch|bsz|(^|_)bs($|_)|per_|local|micro", re.IGNORECASE)
 
 

@@ -36,7 +36,7 @@ from ranksafe.source.text import SourceText
 
 if TYPE_CHECKING:
     from ranksafe.checker.registry import Registry
-    from ranksafe.semantics.project.protocol import Project
+    from ranksafe.semantics.cross_file import Project
 
 Status = Literal["complete", "partial", "stale"]
 
@@ -68,9 +68,20 @@ class Analyzer:
             [folder.rule for folder in registry.rules if folder.metadata.code in codes]
         )
 
-    def concerns(self, text: str) -> bool:
-        """Whether a text can have findings at all: it names a library, and a word that some rule waits for."""
-        return RELEVANT.search(text) is not None and self.dispatcher.has_rule_for(text)
+    def active_in(self, path: Path | None, text: str) -> Active | None:
+        """The rules that run on a text; None when it can have no finding: it names no library, or no rule runs."""
+        if RELEVANT.search(text) is None:
+            return None
+
+        def is_trained() -> bool:
+            project = self.project
+            if project is None or path is None:
+                return False
+            name = project.module_name(path)
+            return project.trains_with_trainer(name) or project.wraps_data_parallel(name)
+
+        active = Active(self.dispatcher, self.launch, text, is_trained)
+        return active if active.wants_any else None
 
     def rules_checked_in(self, path: Path | None) -> frozenset[str]:
         """Codes and names of the rules that speak in a file; ``per-file-ignores`` considered."""
@@ -97,7 +108,7 @@ class DocumentAnalysis:
         """0-based lines left out because they are broken."""
         self._source = SourceText(text)
         self._lines_parsed: list[str] | None = None
-        self._active = Active(analyzer.launch)
+        self._active: Active | None = None
         self._results = UnitResults()
         self._module_reads: frozenset[ReadKey] = frozenset()
         self._found_at_rest: list[Finding] = []
@@ -121,7 +132,7 @@ class DocumentAnalysis:
     @property
     def rule_errors(self) -> dict[str, str]:
         """Codes of rules that failed on this file, with tracebacks."""
-        return dict(self._active.failed)
+        return {} if self._active is None else dict(self._active.failed)
 
     @property
     def needs_settling(self) -> bool:
@@ -185,7 +196,7 @@ class DocumentAnalysis:
         self._findings = None
         if self.module is None or self.status == "stale":
             self._build([])
-        elif not self._analyzer.concerns(self._source.text):
+        elif self._analyzer.active_in(self.path, self._source.text) is None:
             self._drop()
         elif self.status == "partial" and parse(self._source.text) is not None:
             self._build([])
@@ -199,6 +210,11 @@ class DocumentAnalysis:
         self._drop()
         self._build([])
 
+    def close(self) -> None:
+        """Free what was needed to find the findings; nothing can be asked any more."""
+        if self.module is not None:
+            self.module.release()
+
     # -- building
 
     def _drop(self) -> None:
@@ -209,12 +225,13 @@ class DocumentAnalysis:
         self._module_findings: list[Finding] = []
         self._found_at_rest = []
         self._findings = None
-        self._active = Active(self._analyzer.launch)
+        self._active = None
 
     def _build(self, suspects: list[frozenset[int]]) -> None:
         """Parse the whole file, keep the units that are the same, check the rest."""
         text = self._source.text
-        if not self._analyzer.concerns(text):
+        active = self._analyzer.active_in(self.path, text)
+        if active is None:
             self._drop()
             return
         parsed = parse_tolerantly(text, suspects)
@@ -225,6 +242,7 @@ class DocumentAnalysis:
             return
         if self.module is None:
             self._drop()
+            self._active = active
             self.module = Module(
                 self._source,
                 name=self._module_name(),
@@ -244,15 +262,8 @@ class DocumentAnalysis:
             return self._analyzer.project.module_name(self.path)
         return self.path.stem
 
-    def _note_words(self, text: str) -> None:
-        missing = self._analyzer.dispatcher.words - self._active.words
-        found = {word for word in missing if word in text}
-        if found:
-            self._active.add_words(found)
-            self._forget_results()
-
-    def _forget_results(self) -> None:
-        if self.module is not None:
+    def _note_words(self, new: str) -> None:
+        if self._rules.text_changed(self._source.text, new) and self.module is not None:
             for unit in self.module.all_units():
                 self._forget(unit)
 
@@ -353,6 +364,11 @@ class DocumentAnalysis:
 
     # -- results
 
+    @property
+    def _rules(self) -> Active:
+        assert self._active is not None
+        return self._active
+
     def _forget(self, unit: Unit) -> None:
         self._results.forget(unit)
         for answer in ANSWERS:
@@ -374,7 +390,7 @@ class DocumentAnalysis:
                 self._check_unit(unit, module)
             if "classes" not in unit.results:
                 self._check_classes(unit, module)
-        self._module_findings = list(self._analyzer.dispatcher.whole(module, self._active))
+        self._module_findings = list(self._analyzer.dispatcher.whole(module, self._rules))
         if not self._is_typing:
             self._run_at_rest(module)
         if facts is None and self._results.read(FACTS):
@@ -382,21 +398,21 @@ class DocumentAnalysis:
         self._facts_seen = facts
 
     def _run_at_rest(self, module: Module) -> None:
-        self._found_at_rest = list(self._analyzer.dispatcher.at_rest(module, self._active))
+        self._found_at_rest = list(self._analyzer.dispatcher.at_rest(module, self._rules))
         self._rest_is_due = False
 
     def _check_unit(self, unit: Unit, module: Module) -> None:
         with module.reading() as reads:
-            found = list(self._analyzer.dispatcher.chunk(unit, module, self._active))
+            found = list(self._analyzer.dispatcher.chunk(unit, module, self._rules))
         self._results.store(module, unit, "rules", found, reads)
 
     def _check_classes(self, unit: Unit, module: Module) -> None:
         dispatcher = self._analyzer.dispatcher
-        if not unit.defines_class or not dispatcher.has_class_rule(self._active):
+        if not unit.defines_class or not self._rules.class_rules:
             self._results.store_nothing(unit, "classes")
             return
         with module.reading() as reads:
-            found = list(dispatcher.classes(unit, module, self._active))
+            found = list(dispatcher.classes(unit, module, self._rules))
             if isinstance(unit, ClassUnit):
                 reads.add(("class", unit.identity))
         self._results.store(module, unit, "classes", found, reads)

@@ -91,6 +91,7 @@ def suppression_comments(text: str) -> tuple[SuppressionComment, ...]:
     )
 
 
+_NESTING: dict[str | None, int] = {"open": 1, "close": -1}
 _Comment = tuple[int, int, str]
 """Line, offset in the text, text."""
 
@@ -126,10 +127,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int, bool, list[_Comment]]]
             line += 1
         else:
             code_here = True
-            if kind == "open":
-                depth += 1
-            elif kind == "close":
-                depth = max(0, depth - 1)
+            depth = max(0, depth + _NESTING.get(kind, 0))
     if comments:
         yield first, line, not (code_before or code_here), comments
 

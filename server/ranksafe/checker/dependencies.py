@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 
-from ranksafe.rank_flow import analysis as rank_flow
 from ranksafe.semantics.facts import UnitFacts
 from ranksafe.semantics.module import Module, ReadKey
 from ranksafe.semantics.units import ClassUnit, Unit
@@ -18,7 +17,7 @@ _QUERY_OF_CONTEXT = {
     ast.Del: "attribute stores",
 }
 FACTS: ReadKey = ("facts",)
-ANSWERS = ("facts", rank_flow.TASK)
+ANSWERS = ("facts", "rank flow")
 """What a unit keeps beside its findings, each with what it read."""
 
 
@@ -52,8 +51,7 @@ def keys_of(units: list[Unit]) -> set[ReadKey]:
 
 def drop_stale_answers(module: Module, affected: set[ReadKey]) -> None:
     """Forget the facts and the rank flow of units that read something in ``affected``."""
-    if module.wrapping_changed():
-        affected = affected | {("wrappers",)}
+    affected = affected | module.changed_text_answers()
     for unit in module.all_units():
         for task in ANSWERS:
             cached = unit.results.get(task)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import logging
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 
 from ranksafe.checker.finding import Finding
 from ranksafe.checker.rule import Rule, Scope
 from ranksafe.launch.context import LaunchContext
+from ranksafe.semantics.facts import SEVERAL_GPUS
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import ClassUnit, Unit
 
@@ -20,73 +22,40 @@ class Dispatcher:
     """Rules sorted by what they listen to. Holds no state of any file."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
-        self.rules = tuple(rules)
-        self.words = frozenset(word for rule in rules for word in rule.mentions)
         # The rule about suppression comments listens to nothing: it is asked elsewhere.
-        self._wait_for_nothing = any(
-            rule.listens_to and not rule.mentions for rule in rules
-        ) or any(rule.scope is Scope.MODULE and not rule.mentions for rule in rules)
-        self._by_called_name: dict[str, list[Rule]] = {}
-        self._every_call: list[Rule] = []
-        self._by_kind: dict[type[ast.AST], list[Rule]] = {}
-        self._class_rules: list[Rule] = []
-        self.module_rules: list[Rule] = []
-        self.rules_at_rest: list[Rule] = []
+        self.rules = tuple(
+            rule for rule in rules if rule.listens_to or rule.scope is Scope.MODULE or rule.mentions
+        )
+        self.by_kind: dict[type[ast.AST], list[Rule]] = {}
+        self.class_rules = [rule for rule in rules if rule.scope is Scope.CLASS]
+        whole = [rule for rule in rules if rule.scope is Scope.MODULE]
+        self.module_rules = [rule for rule in whole if not rule.at_rest]
+        self.rules_at_rest = [rule for rule in whole if rule.at_rest]
         for rule in rules:
-            if rule.scope is Scope.MODULE:
-                (self.rules_at_rest if rule.at_rest else self.module_rules).append(rule)
-            elif rule.scope is Scope.CLASS:
-                self._class_rules.append(rule)
-            else:
-                self._add_chunk_rule(rule)
-
-    def has_rule_for(self, text: str) -> bool:
-        """Whether some rule's `mentions` occur in the text, or some rule waits for none."""
-        return self._wait_for_nothing or any(word in text for word in self.words)
-
-    def _add_chunk_rule(self, rule: Rule) -> None:
-        for kind in rule.listens_to:
-            if kind is not ast.Call:
-                self._by_kind.setdefault(kind, []).append(rule)
-            elif rule.called_names is None:
-                self._every_call.append(rule)
-            else:
-                for name in rule.called_names:
-                    self._by_called_name.setdefault(name, []).append(rule)
+            if rule.scope is Scope.CHUNK:
+                for kind in rule.listens_to:
+                    self.by_kind.setdefault(kind, []).append(rule)
 
     def chunk(self, unit: Unit, module: Module, active: Active) -> Iterator[Finding]:
         """Findings of chunk rules on the nodes of one unit (for a class: of its header)."""
-        for kind, rules in self._by_kind.items():
+        for kind, rules in active.by_kind.items():
             for node in unit.by_kind.get(kind, ()):
                 yield from active.run(rules, node, module)
-        if not self._by_called_name and not self._every_call:
+        if not active.by_called_name:
             return
         for written, calls in unit.calls().items():
-            rules = self._rules_for_call(written, module)
+            rules = _rules_for_call(written, module, active.by_called_name)
             if rules:
                 for call in calls:
                     yield from active.run(rules, call, module)
 
-    def _rules_for_call(self, written: str, module: Module) -> list[Rule]:
-        names = {written, *module.original_names(written)}
-        found = list(self._every_call)
-        for name in sorted(names):
-            found += [rule for rule in self._by_called_name.get(name, ()) if rule not in found]
-        return found
-
-    def has_class_rule(self, active: Active) -> bool:
-        """Whether some class rule runs on the file."""
-        return any(active.wants(rule) for rule in self._class_rules)
-
     def classes(self, unit: Unit, module: Module, active: Active) -> Iterator[Finding]:
         """Findings of class rules on the classes of one unit (a top-level class, or classes inside functions)."""
-        if not self._class_rules:
-            return
         nodes: Iterable[ast.AST] = (
             [unit.node] if isinstance(unit, ClassUnit) else unit.by_kind.get(ast.ClassDef, ())
         )
         for node in nodes:
-            yield from active.run(self._class_rules, node, module)
+            yield from active.run(active.class_rules, node, module)
 
     def whole(self, module: Module, active: Active) -> Iterator[Finding]:
         """Findings of module rules."""
@@ -97,7 +66,7 @@ class Dispatcher:
         yield from self._whole(self.rules_at_rest, module, active)
 
     def _whole(self, rules: Sequence[Rule], module: Module, active: Active) -> Iterator[Finding]:
-        for rule in rules:
+        for rule in filter(active.wants, rules):
             if not rule.listens_to:
                 yield from active.run([rule], module.tree, module)
             for kind in rule.listens_to:
@@ -106,36 +75,102 @@ class Dispatcher:
                         yield from active.run([rule], node, module)
 
 
+def _rules_for_call(
+    written: str, module: Module, by_called_name: dict[str | None, list[Rule]]
+) -> list[Rule]:
+    found = list(by_called_name.get(None, ()))
+    for name in sorted({written, *module.names.original_names(written)}):
+        found += [rule for rule in by_called_name.get(name, ()) if rule not in found]
+    return found
+
+
 class Active:
     """The rules that run on one file, and the launch context they are given."""
 
-    def __init__(self, launch: LaunchContext) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        launch: LaunchContext,
+        text: str,
+        is_trained: Callable[[], bool],
+    ) -> None:
+        self._dispatcher = dispatcher
         self.launch = launch
-        self.words: set[str] = set()
-        """Words of the rules' `mentions` that occur in the file."""
+        self.text = text
+        self._is_trained = is_trained
+        """Whether another file of the project trains or wraps models of this one."""
+        self._words: dict[str, bool] = {}
+        """Which of the words that were asked for occur in the file; a word that has gone is kept."""
         self._wanted: dict[str, bool] = {}
         self.failed: dict[str, str] = {}
         """Codes of rules that raised here, with the traceback."""
 
+    @property
+    def wants_any(self) -> bool:
+        """Whether any rule runs here."""
+        return any(map(self.wants, self._dispatcher.rules))
+
     def wants(self, rule: Rule) -> bool:
-        """Whether the rule runs here: a word it waits for occurs, and it has not failed."""
+        """Whether the rule runs here: words without which it finds nothing occur, and it has not failed."""
         wanted = self._wanted.get(rule.metadata.code)
         if wanted is None:
-            wanted = not rule.mentions or not self.words.isdisjoint(rule.mentions)
-            self._wanted[rule.metadata.code] = wanted
+            wanted = self._wanted[rule.metadata.code] = (
+                (not rule.mentions or self._mentions(rule.mentions))
+                and (rule.called_names is None or self._mentions(rule.called_names))
+                and (not rule.on_several_gpus or self._mentions(SEVERAL_GPUS) or self._is_trained())
+            )
         return wanted and rule.metadata.code not in self.failed
 
-    def add_words(self, words: set[str]) -> None:
-        """Take note of words that occur in the file."""
-        self.words |= words
+    def _mentions(self, words: frozenset[str]) -> bool:
+        known = self._words
+        for word in words:
+            if word not in known:
+                known[word] = word in self.text
+            if known[word]:
+                return True
+        return False
+
+    def text_changed(self, text: str, new: str) -> bool:
+        """Take over a text of which a part is new; whether rules run now that did not before."""
+        self.text = text
+        found = {word for word, occurs in self._words.items() if not occurs and word in new}
+        if not found:
+            return False
+        self._words.update(dict.fromkeys(found, True))
         self._wanted.clear()
+        for name in ("by_kind", "by_called_name", "class_rules"):
+            self.__dict__.pop(name, None)
+        return True
+
+    @cached_property
+    def class_rules(self) -> list[Rule]:
+        """The class rules that run."""
+        return [rule for rule in self._dispatcher.class_rules if self.wants(rule)]
+
+    @cached_property
+    def by_kind(self) -> dict[type[ast.AST], list[Rule]]:
+        """The chunk rules that run, by what they listen to; calls apart."""
+        return {
+            kind: wanted
+            for kind, rules in self._dispatcher.by_kind.items()
+            if kind is not ast.Call and (wanted := [rule for rule in rules if self.wants(rule)])
+        }
+
+    @cached_property
+    def by_called_name(self) -> dict[str | None, list[Rule]]:
+        """The chunk rules that run and listen to calls, by the callee's last segment; None: any."""
+        found: dict[str | None, list[Rule]] = {}
+        for rule in filter(self.wants, self._dispatcher.by_kind.get(ast.Call, ())):
+            for name in (None,) if rule.called_names is None else rule.called_names:
+                found.setdefault(name, []).append(rule)
+        return found
 
     def run(self, rules: Iterable[Rule], node: ast.AST, module: Module) -> Iterator[Finding]:
         """Run rules on a node; one that raises is switched off for this file."""
         for rule in rules:
-            if not self.wants(rule):
-                continue
             code = rule.metadata.code
+            if code in self.failed:
+                continue
             try:
                 yield from list(rule.check(node, module, self.launch))
             except Exception:

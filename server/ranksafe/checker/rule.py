@@ -67,7 +67,7 @@ class Rule(ABC):
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = ()
     """Node kinds handed to `check`."""
     called_names: ClassVar[frozenset[str] | None] = None
-    """For a rule that listens to ``ast.Call``: last segments of the callee as written (``from_pretrained``,
+    """For a rule that listens to ``ast.Call`` alone: last segments of the callee as written (``from_pretrained``,
     ``Trainer``); None: every call. A cheap filter before any name is resolved; aliases (``T = Trainer; T()``) and
     imported aliases (``import Trainer as T``) are matched by their original name too."""
     at_rest: ClassVar[bool] = False
@@ -75,6 +75,9 @@ class Rule(ABC):
     and move with their lines; it runs again when the user pauses (`DocumentAnalysis.settle`)."""
     mentions: ClassVar[frozenset[str]] = frozenset()
     """Words of which at least one must occur in the file's text, else the rule is not run there; empty: always run."""
+    on_several_gpus: ClassVar[bool] = False
+    """For a rule about models that several GPUs run: it is not run where neither the file's text
+    (`ranksafe.semantics.facts.SEVERAL_GPUS`) nor another file of the project says that they may."""
 
     @abstractmethod
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,11 @@ class Checker:
             self._projects[root] = ProjectIndex(root, store_folder=self._stores)
         return self._projects[root]
 
+    def look_ahead(self, roots: Iterable[Path]) -> None:
+        """Find out about projects what nearly every file asks, before other processes take this one over."""
+        for root in roots:
+            self._project(root).trains_with_trainer("")
+
     def found_out(self) -> dict[Path, Batch]:
         """What was found out about projects since this was asked last, for another checker to keep."""
         batches = {root: project.store.drain() for root, project in self._projects.items()}
@@ -133,6 +138,7 @@ class Checker:
         """The result for a text that stands, or will stand, in ``path``."""
         analysis = self.analyse(path, text, context)
         reported = tuple(self._reported(finding, analysis) for finding in analysis.findings)
+        analysis.close()
         return FileResult(path, reported, partial=analysis.status != "complete")
 
     def _reported(self, finding: Finding, analysis: DocumentAnalysis) -> Reported:
@@ -269,8 +275,12 @@ def _check_in_pool(jobs: Sequence[Job], workers: int, checker: Checker) -> Itera
     import multiprocessing  # here: most calls check few files and can do without
     from concurrent.futures import ProcessPoolExecutor
 
-    # Forked workers have everything imported already; macOS and Windows cannot fork safely.
+    global _worker_checker
+    # Forked workers have everything imported and loaded already; macOS and Windows cannot fork safely.
     processes = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
+    if sys.platform == "linux":
+        checker.look_ahead({job.context.root for job in jobs})
+        _worker_checker = checker
     given_up = processes.RawValue("b", False)
     with ProcessPoolExecutor(
         workers,
@@ -289,6 +299,8 @@ def _check_in_pool(jobs: Sequence[Job], workers: int, checker: Checker) -> Itera
             given_up.value = True
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+        finally:
+            _worker_checker = None
     checker.keep()
 
 
@@ -306,7 +318,8 @@ def _start_worker(with_edits: bool, keeps: bool, given_up: Any) -> None:
     _given_up = given_up
     gc.freeze()
     gc.disable()
-    _worker_checker = Checker(Registry.load(), with_edits=with_edits, keeps=keeps)
+    if _worker_checker is None:
+        _worker_checker = Checker(Registry.load(), with_edits=with_edits, keeps=keeps)
 
 
 def _check_in_worker(job: Job) -> tuple[FileResult, dict[Path, Batch]]:

@@ -3,58 +3,70 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from ranksafe.semantics.control_flow import ControlFlow
+from ranksafe.semantics.names import Names
+from ranksafe.semantics.structure import ModuleStructure
 from ranksafe.semantics.values import NOTHING_KNOWN, Values, merged, with_guards
-
-if TYPE_CHECKING:
-    from ranksafe.semantics.module import Module
 
 _MAXIMUM_DEPTH = 7
 
 
 class Dictionaries:
-    """Dictionaries and arguments of one module."""
+    """Dictionaries and arguments of one module; ``values``: what an expression may be, asked at a depth."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(
+        self,
+        module: ModuleStructure,
+        flow: ControlFlow,
+        names: Names,
+        values: Callable[[ast.expr, int], Values],
+    ) -> None:
         self._module = module
-        self._flow = module.flow
+        self._flow = flow
+        self._names = names
+        self._values = values
 
     def item(self, node: ast.expr, key: str, depth: int = 0) -> Values | None:
         """Values under a string key of a dictionary display, ``dict(...)`` call or keyword-dictionary expression;
         None: the key is certainly not there."""
         if isinstance(node, ast.Dict):
-            result: Values | None = None
-            complete = True
-            for name, value in zip(node.keys, node.values, strict=True):
-                if name is None:
-                    inner = self.entry(value, key, depth + 1)
-                    if inner is not None:
-                        if not inner.known and not inner.complete:
-                            complete = False
-                        else:
-                            result = inner
-                elif isinstance(name, ast.Constant):
-                    if name.value == key:
-                        result = self._flow.values(value, depth + 1)
-                else:
-                    complete = False
-            if result is None:
-                return None if complete else NOTHING_KNOWN
-            return result
-        if isinstance(node, ast.Call) and self._module.qualified_name(node.func) == "builtins.dict":
-            for keyword in node.keywords:
-                if keyword.arg == key:
-                    return self._flow.values(keyword.value, depth + 1)
-            merged = [item.value for item in node.keywords if item.arg is None] + list(node.args)
-            for source in merged:
-                found = self.entry(source, key, depth + 1)
-                if found is not None:
-                    return found
-            return None
+            return self._in_display(node, key, depth)
+        if isinstance(node, ast.Call) and self._names.qualified(node.func) == "builtins.dict":
+            return self._in_call(node, key, depth)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
             return self.entry(node.right, key, depth + 1) or self.entry(node.left, key, depth + 1)
         return NOTHING_KNOWN
+
+    def _in_display(self, node: ast.Dict, key: str, depth: int) -> Values | None:
+        result: Values | None = None
+        complete = True
+        for name, value in zip(node.keys, node.values, strict=True):
+            if name is None:
+                inner = self.entry(value, key, depth + 1)
+                if inner is not None:
+                    if not inner.known and not inner.complete:
+                        complete = False
+                    else:
+                        result = inner
+            elif isinstance(name, ast.Constant):
+                if name.value == key:
+                    result = self._values(value, depth + 1)
+            else:
+                complete = False
+        return NOTHING_KNOWN if result is None and not complete else result
+
+    def _in_call(self, node: ast.Call, key: str, depth: int) -> Values | None:
+        for keyword in node.keywords:
+            if keyword.arg == key:
+                return self._values(keyword.value, depth + 1)
+        merged = [item.value for item in node.keywords if item.arg is None] + list(node.args)
+        for source in merged:
+            found = self.entry(source, key, depth + 1)
+            if found is not None:
+                return found
+        return None
 
     def entry(self, node: ast.expr, key: str, depth: int = 0) -> Values | None:
         """Values under a string key of whatever dictionary the expression may be, changes made to it in between
@@ -64,7 +76,7 @@ class Dictionaries:
         changed = self._changes(node, key, depth)
         if changed is not None and not (changed.known and not changed.complete):
             return changed
-        dictionaries = self._flow.values(node, depth + 1)
+        dictionaries = self._values(node, depth + 1)
         if not dictionaries.known:
             return changed or NOTHING_KNOWN
         parts: list[Values] = [changed] if changed is not None else []
@@ -94,7 +106,7 @@ class Dictionaries:
                 if isinstance(parent.slice, ast.Constant) and parent.slice.value == key:
                     statement = module.parent(parent)
                     if isinstance(parent.ctx, ast.Store) and isinstance(statement, ast.Assign):
-                        new = self._flow.values(statement.value, depth + 1)
+                        new = self._values(statement.value, depth + 1)
                     elif isinstance(parent.ctx, ast.Del):
                         new = NOTHING_KNOWN
             elif isinstance(parent, ast.Attribute):
@@ -102,7 +114,7 @@ class Dictionaries:
                 if isinstance(call, ast.Call) and call.func is parent:
                     new = self._method_change(call, parent.attr, key, depth)
             if new is not None:
-                guards = module.guards_of.around(use)
+                guards = self._flow.around(use)
                 result = with_guards(new, *guards)
                 if guards:
                     result = Values(result.known, False)
@@ -119,7 +131,7 @@ class Dictionaries:
         if method == "update":
             for keyword in call.keywords:
                 if keyword.arg == key:
-                    return self._flow.values(keyword.value, depth + 1)
+                    return self._values(keyword.value, depth + 1)
             for argument in call.args:
                 found = self.entry(argument, key, depth + 1)
                 if found is not None:
@@ -130,11 +142,11 @@ class Dictionaries:
         """See `Module.argument`."""
         for keyword in call.keywords:
             if keyword.arg == name:
-                return self._flow.values(keyword.value)
+                return self._values(keyword.value, 0)
         if position is not None and position < len(call.args):
             before = call.args[: position + 1]
             if not any(isinstance(item, ast.Starred) for item in before):
-                return self._flow.values(call.args[position])
+                return self._values(call.args[position], 0)
             return NOTHING_KNOWN
         for keyword in call.keywords:
             if keyword.arg is None:

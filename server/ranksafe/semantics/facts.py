@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ranksafe.launch.context import LaunchContext
+from ranksafe.semantics.imports import Imports
+from ranksafe.semantics.names import Names
+from ranksafe.semantics.structure import ModuleStructure
+from ranksafe.semantics.types import Types
+from ranksafe.semantics.units import Unit
 from ranksafe.source.position import Range
 
-if TYPE_CHECKING:
-    from ranksafe.launch.context import LaunchContext
-    from ranksafe.semantics.module import Module
-    from ranksafe.semantics.project.protocol import Project
-    from ranksafe.semantics.units import Unit
-
 TRAINER = "transformers.Trainer"
+_TRAINERS = frozenset({TRAINER})
 DATA_PARALLEL = "torch.nn.DataParallel"
 _LAUNCHER_VARIABLES = frozenset(
     {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR"}
@@ -50,6 +51,13 @@ _CALL_NAMES = frozenset(
     {name.rpartition(".")[2] for name in (*_LAUNCHER_CALLS, *_DISTRIBUTED_WRAPS, *_ACCELERATE)}
     | {"DataParallel", "FSDP", "prepare", "setup", "getenv", "get"}
 )
+
+SEVERAL_GPUS = _LAUNCHER_VARIABLES | {
+    "DataParallel", "Fabric", "PartialState", "Trainer", ".train(", ".backward(", "__main__", "_launcher", "ccelerat",
+    "deepspeed", "fully_shard", "get_rank", "get_world_size", "init_device_mesh", "init_process_group", "spawn",
+    "start_processes", "torch.distributed.launch", "torch.distributed.run", "torchrun",
+}  # fmt: skip
+"""Parts of words: a text without any of them shows neither a launcher nor a model that is trained or wrapped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +102,18 @@ class UnitFacts:
 
 
 def facts_of_module(
-    module: Module, parts: list[UnitFacts], project: Project | None = None
+    module: ModuleStructure, parts: list[UnitFacts], imports: Imports
 ) -> ModuleFacts:
-    """Put the parts together; of ``project``, where it is given, whether it trains what the file defines."""
+    """Put the parts together, with what the project does with the classes of the file."""
     launcher = tuple((w, module.range_of(n)) for p in parts for w, n in p.launcher_evidence)
     trainers = tuple((w, module.range_of(n)) for p in parts for w, n in p.trainers)
     data_parallel = tuple(module.range_of(n) for p in parts for n in p.data_parallel)
     trains = bool(trainers) and not launcher
     wraps = bool(data_parallel)
-    if project is not None:
-        trains = trains or project.trains_with_trainer(module.name)
-        wraps = wraps or project.wraps_data_parallel(module.name)
+    if imports.project is not None and any(unit.defines_class for unit in module.units):
+        imports.asked_project = True
+        trains = trains or imports.project.trains_with_trainer(imports.name)
+        wraps = wraps or imports.project.wraps_data_parallel(imports.name)
     return ModuleFacts(
         is_entry=any(part.is_entry for part in parts),
         launcher_evidence=launcher,
@@ -121,40 +130,35 @@ def facts_of_module(
     )
 
 
-def facts_of_unit(module: Module, unit: Unit) -> UnitFacts:
+def facts_of_unit(module: ModuleStructure, names: Names, types: Types, unit: Unit) -> UnitFacts:
     """Read one unit."""
     launcher: list[tuple[str, ast.AST]] = []
     accelerator: list[ast.AST] = []
     trainers: list[tuple[str, ast.AST]] = []
     data_parallel: list[ast.AST] = []
     distributed: list[ast.AST] = []
-    visible: list[ast.AST] = []
     for name, calls in unit.calls().items():
-        if name in _CALL_NAMES or name.endswith("Trainer") or module.may_stand_for_another(name):
+        if name in _CALL_NAMES or name.endswith("Trainer") or names.may_stand_for_another(name):
             for call in calls:
-                called = module.qualified_name(call.func)
+                called = names.qualified(call.func)
                 if called in _LAUNCHER_CALLS:
                     launcher.append((called, call))
                 elif called in _ACCELERATE:
                     accelerator.append(call)
-                elif called in _DISTRIBUTED_WRAPS or _prepares(module, call, name):
+                elif called in _DISTRIBUTED_WRAPS or _prepares(types, call, name):
                     distributed.append(call)
                 elif called == DATA_PARALLEL:
                     data_parallel.append(call)
-                elif called is not None and module.is_subclass(called, TRAINER):
+                elif called is not None and types.is_subclass(called, _TRAINERS):
                     trainers.append((called, call))
-    for constant in unit.by_kind.get(ast.Constant, ()):
-        value = constant.value  # type: ignore[attr-defined]
-        if value.__class__ is str and value in _LAUNCHER_VARIABLES and _is_key(module, constant):
-            launcher.append((value, constant))
-        elif value == "CUDA_VISIBLE_DEVICES" and _is_stored(module, constant):
+    visible: list[ast.AST] = []
+    for constant, evidence in _telling_strings(module, unit):
+        if evidence is None:
             visible.append(constant)
-        elif value.__class__ is str and "\n" in value and _is_module_docstring(module, constant):
-            command = _LAUNCH_COMMAND.search(value)
-            if command is not None:
-                launcher.append((command[1].strip(), constant))
+        else:
+            launcher.append((evidence, constant))
     return UnitFacts(
-        is_entry=_is_entry(module, unit),
+        is_entry=_is_entry(module, types, unit),
         launcher_evidence=tuple(launcher),
         accelerator=tuple(accelerator),
         trainers=tuple(trainers),
@@ -165,20 +169,36 @@ def facts_of_unit(module: Module, unit: Unit) -> UnitFacts:
     )
 
 
-def _prepares(module: Module, call: ast.Call, name: str) -> bool:
+def _telling_strings(module: ModuleStructure, unit: Unit) -> Iterator[tuple[ast.AST, str | None]]:
+    """Strings with the launcher that they are evidence of; None: they set CUDA_VISIBLE_DEVICES."""
+    for constant in unit.by_kind.get(ast.Constant, ()):
+        value = constant.value  # type: ignore[attr-defined]
+        if value.__class__ is not str:
+            continue
+        if value in _LAUNCHER_VARIABLES and _is_key(module, constant):
+            yield constant, value
+        elif value == "CUDA_VISIBLE_DEVICES" and _is_stored(module, constant):
+            yield constant, None
+        elif "\n" in value and _is_module_docstring(module, constant):
+            command = _LAUNCH_COMMAND.search(value)
+            if command is not None:
+                yield constant, command[1].strip()
+
+
+def _prepares(types: Types, call: ast.Call, name: str) -> bool:
     if name not in ("prepare", "setup") or not isinstance(call.func, ast.Attribute):
         return False
-    receiver = module.type_of(call.func.value)
+    receiver = types.of(call.func.value)
     return receiver in ("accelerate.Accelerator", "lightning.Fabric", "lightning.fabric.Fabric")
 
 
-def _is_module_docstring(module: Module, constant: ast.AST) -> bool:
+def _is_module_docstring(module: ModuleStructure, constant: ast.AST) -> bool:
     """Whether the string is where a script tells its users how to start it."""
     statement = module.parent(constant)
     return isinstance(statement, ast.Expr) and isinstance(module.parent(statement), ast.Module)
 
 
-def _is_key(module: Module, constant: ast.AST) -> bool:
+def _is_key(module: ModuleStructure, constant: ast.AST) -> bool:
     """Whether the string is looked up (``os.environ["RANK"]``, ``os.environ.get("RANK")``, ``"RANK" in os.environ``);
     setting a variable by hand (``os.environ["WORLD_SIZE"] = "1"``) is no evidence of a launcher."""
     parent = module.parent(constant)
@@ -191,7 +211,7 @@ def _is_key(module: Module, constant: ast.AST) -> bool:
     return isinstance(parent, ast.Compare)
 
 
-def _is_stored(module: Module, constant: ast.AST) -> bool:
+def _is_stored(module: ModuleStructure, constant: ast.AST) -> bool:
     parent = module.parent(constant)
     if isinstance(parent, ast.Subscript):
         return isinstance(parent.ctx, ast.Store)
@@ -202,7 +222,7 @@ def _is_stored(module: Module, constant: ast.AST) -> bool:
     )
 
 
-def _is_entry(module: Module, unit: Unit) -> bool:
+def _is_entry(module: ModuleStructure, types: Types, unit: Unit) -> bool:
     if unit.owner is not None or unit.is_definition:
         return False
     for node in unit.nodes:
@@ -210,11 +230,9 @@ def _is_entry(module: Module, unit: Unit) -> bool:
             return True
     # A training call that runs when the file runs.
     for call in unit.calls().get("train", ()):
-        if module.enclosing_function(call) is None and module.is_subclass(
-            module.type_of(call.func.value) if isinstance(call.func, ast.Attribute) else None,
-            TRAINER,
-        ):
-            return True
+        if module.enclosing_function(call) is None and isinstance(call.func, ast.Attribute):
+            if types.is_subclass(types.of(call.func.value), _TRAINERS):
+                return True
     return any(
         module.enclosing_function(call) is None and isinstance(call.func, ast.Attribute)
         for call in unit.calls().get("backward", ())
@@ -241,12 +259,11 @@ def _imports(unit: Unit) -> frozenset[str]:
     return frozenset(found)
 
 
-def data_parallel_reachable(module: Module, launch: LaunchContext) -> bool:
-    """Whether models of this file may be replicated by nn.DataParallel: wrapped explicitly in the project, or by a
+def data_parallel_reachable(facts: ModuleFacts, launch: LaunchContext) -> bool:
+    """Whether models of a file may be replicated by nn.DataParallel: wrapped explicitly in the project, or by a
     Trainer in a launch that is (or, for an entry script, is taken to be) one plain python process with several GPUs."""
     if launch.assumed_gpus < 2:
         return False
-    facts = module.facts
     if facts.project_wraps_data_parallel:
         return True
     if launch.launcher.starts_one_process_per_gpu:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ranksafe.semantics.module import Module
 
 
 class GuardKind(str, Enum):
@@ -25,24 +22,26 @@ class GuardKind(str, Enum):
 class Guard:
     """A condition under which code runs. ``positive``: it holds where the code runs, else it does not."""
 
-    __slots__ = ("_guards", "_kind", "positive", "test")
+    __slots__ = ("_kind", "_kind_of", "positive", "test")
 
-    def __init__(self, test: ast.expr, positive: bool, guards: Guards) -> None:
+    def __init__(
+        self, test: ast.expr, positive: bool, kind_of: Callable[[ast.expr], GuardKind]
+    ) -> None:
         self.test = test
         self.positive = positive
-        self._guards = guards
+        self._kind_of = kind_of
         self._kind: GuardKind | None = None
 
     @property
     def kind(self) -> GuardKind:
         """What the condition depends on."""
         if self._kind is None:
-            self._kind = self._guards.kind_of(self.test)
+            self._kind = self._kind_of(self.test)
         return self._kind
 
     def negated(self) -> Guard:
         """The guard of the other branch."""
-        return Guard(self.test, not self.positive, self._guards)
+        return Guard(self.test, not self.positive, self._kind_of)
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -74,112 +73,19 @@ _RANK_WORDS = frozenset(
 _DEVICE_COUNT_WORDS = frozenset(
     {"device_count", "n_gpu", "num_gpus", "n_gpus", "ngpu", "ngpus", "gpu_count"}
 )
-_LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-_LEAVING_CALLS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
 
 
-class Guards:
-    """Finds and classifies conditions of one module."""
-
-    def __init__(self, module: Module) -> None:
-        self._module = module
-
-    def around(self, node: ast.AST, until: ast.AST | None = None) -> tuple[Guard, ...]:
-        """Conditions on the way from the enclosing function (or ``until``) to ``node``, innermost first."""
-        module = self._module
-        found: list[Guard] = []
-        child = node
-        parent = module.parent(child)
-        while parent is not None and child is not until:
-            guard = self.of_branch(parent, child)
-            if guard is not None:
-                found.append(guard)
-            found.extend(self._earlier_exits(parent, child))
-            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)):
-                break
-            child, parent = parent, module.parent(parent)
-        return tuple(found)
-
-    def of_branch(self, parent: ast.AST, child: ast.AST) -> Guard | None:
-        """The condition that ``parent`` puts on its direct child."""
-        if isinstance(parent, (ast.If, ast.While)):
-            if child is parent.test:
-                return None
-            return self.guard(parent.test, any(child is item for item in parent.body))
-        if isinstance(parent, ast.IfExp) and child is not parent.test:
-            return self.guard(parent.test, child is parent.body)
-        if isinstance(parent, ast.BoolOp) and child is not parent.values[0]:
-            return self.guard(parent.values[0], isinstance(parent.op, ast.And))
-        return None
-
-    def guard(self, test: ast.expr, positive: bool) -> Guard:
-        """A guard; ``not x`` is x with the other sign."""
-        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            test, positive = test.operand, not positive
-        return Guard(test, positive, self)
-
-    def kind_of(self, test: ast.expr, depth: int = 0) -> GuardKind:
-        """What a condition depends on, through the names in it."""
-        kinds: set[GuardKind] = set()
-        for node in ast.walk(test):
-            word = _word_of(node)
-            if word is not None:
-                kind = _kind_of_word(word)
-                if kind is not None:
-                    kinds.add(kind)
-                    continue
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and depth < 3:
-                for assigned in self._module.flow.assigned_values(node):
-                    kinds.add(self.kind_of(assigned, depth + 1))
-        for kind in (GuardKind.LAUNCH, GuardKind.RANK, GuardKind.DEVICE_COUNT):
-            if kind in kinds:
-                return kind
-        return GuardKind.OTHER
-
-    def _earlier_exits(self, parent: ast.AST, child: ast.AST) -> list[Guard]:
-        """``if c: return`` before ``child`` in the same block: it runs only where c does not hold."""
-        if not isinstance(child, ast.stmt) or isinstance(parent, ast.ClassDef):
-            return []
-        if isinstance(parent, ast.Module):
-            self._module.note_early_exits()
-        found = []
-        for block in ("body", "orelse", "finalbody"):
-            statements = getattr(parent, block, None)
-            if not isinstance(statements, list) or not any(child is item for item in statements):
-                continue
-            for statement in statements:
-                if statement is child:
-                    break
-                if isinstance(statement, ast.If) and statement.body:
-                    if self._leaves(statement.body[-1]) and not statement.orelse:
-                        found.append(self.guard(statement.test, False))
-                elif isinstance(statement, ast.Assert):
-                    found.append(self.guard(statement.test, True))
-        return found
-
-    def _leaves(self, statement: ast.stmt) -> bool:
-        if isinstance(statement, _LEAVING):
-            return True
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            return self._module.qualified_name(statement.value.func) in _LEAVING_CALLS
-        return False
-
-
-def _word_of(node: ast.AST) -> str | None:
+def kind_of_words(node: ast.AST) -> GuardKind | None:
+    """What a name, an attribute or a string says by itself."""
+    word = None
     if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return node.value
-    return None
-
-
-def _kind_of_word(word: str) -> GuardKind | None:
+        word = node.id
+    elif isinstance(node, ast.Attribute):
+        word = node.attr
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        word = node.value
     if word in _LAUNCH_WORDS:
         return GuardKind.LAUNCH
     if word in _RANK_WORDS:
         return GuardKind.RANK
-    if word in _DEVICE_COUNT_WORDS:
-        return GuardKind.DEVICE_COUNT
-    return None
+    return GuardKind.DEVICE_COUNT if word in _DEVICE_COUNT_WORDS else None

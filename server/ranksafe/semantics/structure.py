@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from ranksafe.semantics.types import is_method
 from ranksafe.semantics.unit_store import UnitStore
 from ranksafe.semantics.walking import FUNCTIONS, Scope
 
@@ -22,10 +21,10 @@ class ModuleStructure(UnitStore):
 
     def module_bindings(self, name: str) -> list[ast.AST]:
         """Nodes that bind a name at module level, in source order."""
-        self._note("binding", name)
+        self.note("binding", name)
         found = [
             node
-            for unit in self._units_binding.get(name, ())
+            for unit in self.units_binding.get(name, ())
             for node in unit.scope.bindings.get(name, ())
         ]
         extra = self.module_scope.bindings.get(name)
@@ -37,7 +36,7 @@ class ModuleStructure(UnitStore):
 
     def is_rebound(self, name: str) -> bool:
         """Whether some function of the file declares the name ``global``."""
-        self._note("global", name)
+        self.note("global", name)
         return any(
             name in statement.names  # type: ignore[attr-defined]
             for unit in self.all_units()
@@ -49,12 +48,79 @@ class ModuleStructure(UnitStore):
         unit = self._class_units.get(id(scope.node))
         if unit is None:
             return scope.bindings.get(name, [])
-        self._note("member", unit.identity, name)
+        self.note("member", unit.identity, name)
         return [
             node
             for member in unit.members
             for node in sorted(member.scope.bindings.get(name, ()), key=self.order_of)
         ]
+
+    def bindings(self, use: ast.Name) -> tuple[Scope | None, list[ast.AST]]:
+        """The scope that binds the name at ``use``, with all binding nodes in source order (empty: not bound)."""
+        scope: Scope | None = self.scope_of(use)
+        name = use.id
+        own = True
+        while scope is not None:
+            if scope.kind == "module" or name in scope.globals:
+                return self.module_scope, self.module_bindings(name)
+            if scope.kind == "class":
+                if own:
+                    found = self.class_bindings(scope, name)
+                    if found:
+                        return scope, found
+            else:
+                found = scope.bindings.get(name, [])
+                if found:
+                    if len(found) > 1:
+                        found = sorted(found, key=self.order_of)
+                    return scope, found
+                # A comprehension in a class body does not see the class's names, a plain statement does.
+                own = False
+            scope = scope.parent
+        return None, []
+
+    def loads_of_same_name(self, name: ast.Name) -> list[ast.Name]:
+        """Reads of the variable that ``name`` belongs to, in source order, inner functions included."""
+        scope, _ = self.bindings(name)
+        if scope is None:
+            return []
+        if scope.kind == "module":
+            self.note("loads", name.id)
+            nodes: Iterable[ast.AST] = (
+                node for unit in self.all_units() for node in unit.by_kind.get(ast.Name, ())
+            )
+        else:
+            nodes = ast.walk(scope.node)
+        found = [
+            node
+            for node in nodes
+            if isinstance(node, ast.Name)
+            and node.id == name.id
+            and (isinstance(node.ctx, ast.Load))
+            and self.bindings(node)[0] is scope
+        ]
+        found.sort(key=self.order_of)
+        return found
+
+    def assigned_value(self, target: ast.Name) -> ast.expr | None:
+        """The expression that a plain assignment gives to the name (element by element for tuples), else None."""
+        parent = self.parent(target)
+        if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+            return parent.value
+        element = self._assigned_element(target, parent)
+        return None if isinstance(element, ast.Starred) else element
+
+    def _assigned_element(self, target: ast.expr, parent: ast.AST | None) -> ast.expr | None:
+        """The expression that ``a, b = x, y`` gives to one of the targets."""
+        if isinstance(parent, (ast.Tuple, ast.List)):
+            statement = self.parent(parent)
+            if isinstance(statement, ast.Assign) and isinstance(
+                statement.value, (ast.Tuple, ast.List)
+            ):
+                if len(statement.value.elts) == len(parent.elts):
+                    index = next(i for i, item in enumerate(parent.elts) if item is target)
+                    return statement.value.elts[index]
+        return None
 
     # -- classes
 
@@ -73,13 +139,14 @@ class ModuleStructure(UnitStore):
                 return None
             if index == len(parts) - 1:
                 return found[-1]
-            bindings = self._body_of(found[-1]) if isinstance(found[-1], ast.ClassDef) else []
+            bindings = self.body_of(found[-1]) if isinstance(found[-1], ast.ClassDef) else []
         return None
 
-    def _body_of(self, cls: ast.ClassDef) -> list[ast.stmt]:
+    def body_of(self, cls: ast.ClassDef) -> list[ast.stmt]:
+        """The statements of a class body."""
         unit = self._class_units.get(id(cls))
         if unit is not None:
-            self._note("class", unit.identity)
+            self.note("class", unit.identity)
         return cls.body
 
     def binds_in_class(self, cls: ast.ClassDef, name: str) -> bool:
@@ -92,7 +159,7 @@ class ModuleStructure(UnitStore):
                 if isinstance(statement, (ast.Assign, ast.AnnAssign))
                 for item in ast.walk(statement)
             )
-        self._note("member", unit.identity, name)
+        self.note("member", unit.identity, name)
         return any(
             isinstance(binding, ast.Name)
             for member in unit.members
@@ -103,7 +170,7 @@ class ModuleStructure(UnitStore):
         """A method defined in the class itself; of several definitions the last."""
         unit = self._class_units.get(id(cls))
         if unit is not None:
-            self._note("member", unit.identity, name)
+            self.note("member", unit.identity, name)
         found = None
         for item in cls.body:
             if isinstance(item, FUNCTIONS) and item.name == name:
@@ -112,11 +179,17 @@ class ModuleStructure(UnitStore):
 
     def methods(self, cls: ast.ClassDef) -> list[Function]:
         """All functions defined in the class body."""
-        return [item for item in self._body_of(cls) if isinstance(item, FUNCTIONS)]
+        return [item for item in self.body_of(cls) if isinstance(item, FUNCTIONS)]
 
     def methods_named(self, name: str) -> list[Function]:
         """Methods of this name of the file's top-level classes."""
-        self._note("method", name)
+        found: list[Function] = self.memoized(
+            f"methods {name}", self.tree, 0, lambda _node, _depth: self._find_methods(name)
+        )
+        return found
+
+    def _find_methods(self, name: str) -> list[Function]:
+        self.note("method", name)
         return [
             node
             for unit in self.all_units()
@@ -175,7 +248,7 @@ class ModuleStructure(UnitStore):
         if unit is None:
             nodes = ast.walk(cls)
         else:
-            self._note(query, unit.identity, attribute)
+            self.note(query, unit.identity, attribute)
             nodes = (
                 node for member in unit.members for node in member.attributes.get(attribute, ())
             )
@@ -195,28 +268,20 @@ class ModuleStructure(UnitStore):
         parent = self.parent(store)
         if isinstance(parent, (ast.Assign, ast.AnnAssign)):
             return parent.value
-        if isinstance(parent, (ast.Tuple, ast.List)):
-            statement = self.parent(parent)
-            if isinstance(statement, ast.Assign) and isinstance(
-                statement.value, (ast.Tuple, ast.List)
-            ):
-                if len(statement.value.elts) == len(parent.elts):
-                    index = next(i for i, item in enumerate(parent.elts) if item is store)
-                    return statement.value.elts[index]
-        return None
+        return self._assigned_element(store, parent)
 
     # -- nodes
 
     def nodes(self, kind: type[ast.AST], inside: ast.AST | None = None) -> Iterator[ast.AST]:
         """All nodes of a kind in the file, or inside a node (itself included), in source order."""
         if inside is None:
-            self._note("all")
+            self.note("all")
             found = [node for unit in self.all_units() for node in unit.by_kind.get(kind, ())]
         else:
             if isinstance(inside, ast.ClassDef):
-                self._body_of(inside)
+                self.body_of(inside)
             else:
-                self._note_unit_of(inside)
+                self.note_unit_of(inside)
             found = [node for node in ast.walk(inside) if isinstance(node, kind)]
         found.sort(key=self.order_of)
         return iter(found)
@@ -239,9 +304,20 @@ class ModuleStructure(UnitStore):
         return found
 
     def _find_calls(self, name: str) -> list[ast.Call]:
-        self._note("called", name)
+        self.note("called", name)
         return [call for unit in self.all_units() for call in unit.calls().get(name, ())]
 
     def read_unit_of(self, node: ast.AST) -> None:
         """Used by rank flow: an answer depends on all of the unit that holds a node."""
-        self._note_unit_of(node)
+        self.note_unit_of(node)
+
+    def note_early_exits(self) -> None:
+        """Used by the guards: an answer depends on the module-level branches and assertions before a statement."""
+        self.note("exits")
+
+
+def is_method(node: ast.AST) -> bool:
+    """Whether a definition is a plain method (not static)."""
+    return isinstance(node, FUNCTIONS) and not any(
+        isinstance(item, ast.Name) and item.id == "staticmethod" for item in node.decorator_list
+    )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TYPE_CHECKING
 
+from ranksafe.semantics.control_flow import ControlFlow
+from ranksafe.semantics.imports import Imports
 from ranksafe.semantics.libraries import ancestors_of, is_known_class
-from ranksafe.semantics.walking import FUNCTIONS
-
-if TYPE_CHECKING:
-    from ranksafe.semantics.module import Module
+from ranksafe.semantics.names import Names
+from ranksafe.semantics.structure import ModuleStructure
 
 PRETRAINED_MODEL = "transformers.PreTrainedModel"
 _MAXIMUM_DEPTH = 7
@@ -26,8 +25,13 @@ _PEFT = {"peft.get_peft_model": "peft.PeftModel", "torch.compile": None}
 class Types:
     """Types of one module's expressions."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(
+        self, module: ModuleStructure, flow: ControlFlow, names: Names, imports: Imports
+    ) -> None:
         self._module = module
+        self._flow = flow
+        self._names = names
+        self._imports = imports
 
     def of(self, node: ast.expr, depth: int = 0) -> str | None:
         """See `Module.type_of`."""
@@ -54,19 +58,18 @@ class Types:
         return None
 
     def _of_call(self, node: ast.Call, depth: int) -> str | None:
-        module = self._module
-        name = module.qualified_name(node.func)
+        name = self._names.qualified(node.func)
         if name is not None:
             if name in _PEFT:
                 return _PEFT[name] or (self.of(node.args[0], depth + 1) if node.args else None)
             owner, _, last = name.rpartition(".")
             if last in ("from_pretrained", "from_config") and owner:
                 return _loaded_class(owner)
-            if is_known_class(name) or module.class_named(name) is not None:
+            if is_known_class(name) or self._names.class_named(name) is not None:
                 return name
-            if module.project_class(name):
+            if self._imports.is_project_class(name):
                 return name
-        function = module.function_called(node)
+        function = self._names.function_called(node)
         if function is not None:
             return self._returned_by(function, depth)
         if isinstance(node.func, ast.Attribute):
@@ -83,7 +86,7 @@ class Types:
             return self.of(node.args[0], depth + 1) if len(node.args) == 1 else None
         if function.attr == "unwrap_model" and node.args:
             return self.of(node.args[0], depth + 1)
-        name = self._module.qualified_name(function)
+        name = self._names.qualified(function)
         if name is not None and name.rpartition(".")[2][:1].isupper():
             return name
         return None
@@ -97,12 +100,12 @@ class Types:
         module = self._module
         own_class = module.class_of_self(node)
         if own_class is not None:
-            return module.class_name(own_class)
-        scope, bindings = module.names.bindings(node)
+            return self._names.class_name(own_class)
+        scope, bindings = self._module.bindings(node)
         if scope is None:
             return None
         types = []
-        for binding in module.flow.reaching_bindings(node, scope, bindings):
+        for binding in self._flow.reaching_bindings(node, scope, bindings):
             types.append(self._of_binding(binding, depth))
         return _common(types)
 
@@ -112,7 +115,7 @@ class Types:
             return self.of_annotation(binding.annotation)
         if not isinstance(binding, ast.Name):
             return None
-        assigned = module.flow.assigned_value(binding)
+        assigned = self._module.assigned_value(binding)
         if assigned is not None:
             return self.of(assigned, depth + 1)
         parent = module.parent(binding)
@@ -155,13 +158,12 @@ class Types:
 
     def of_annotation(self, annotation: ast.expr | None) -> str | None:
         """The class an annotation names; ``Optional[X]`` and ``X | None`` are X."""
-        module = self._module
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
             if re.fullmatch(r"[A-Za-z_][\w.]*", annotation.value):
-                return module.resolve_dotted(annotation.value)
+                return self._names.resolve_dotted(annotation.value)
             return None
         if isinstance(annotation, (ast.Name, ast.Attribute)):
-            return module.qualified_name(annotation)
+            return self._names.qualified(annotation)
         if isinstance(annotation, ast.BinOp) and isinstance(annotation.op, ast.BitOr):
             sides = [annotation.left, annotation.right]
             named = [
@@ -171,7 +173,7 @@ class Types:
             ]
             return self.of_annotation(named[0]) if len(named) == 1 else None
         if isinstance(annotation, ast.Subscript) and (
-            module.qualified_name(annotation.value) == "typing.Optional"
+            self._names.qualified(annotation.value) == "typing.Optional"
         ):
             return self.of_annotation(annotation.slice)
         return None
@@ -191,7 +193,6 @@ class Types:
         return found
 
     def _lineage(self, name: str) -> frozenset[str]:
-        module = self._module
         found: set[str] = set()
         pending = [name]
         while pending:
@@ -200,18 +201,18 @@ class Types:
                 continue
             found.add(current)
             found.update(ancestors_of(current))
-            definition = module.class_named(current)
+            definition = self._names.class_named(current)
             if definition is not None:
                 pending += [base for item in definition.bases if (base := self.base_name(item))]
             else:
-                pending += module.project_bases(current)
+                pending += self._imports.project_bases(current)
         return frozenset(found)
 
     def base_name(self, base: ast.expr) -> str | None:
         """Canonical name of a base class expression; ``Generic[T]`` is Generic."""
         if isinstance(base, ast.Subscript):
             base = base.value
-        return self._module.qualified_name(base)
+        return self._names.qualified(base)
 
 
 def _loaded_class(owner: str) -> str | None:
@@ -228,10 +229,3 @@ def _loaded_class(owner: str) -> str | None:
 def _common(types: list[str | None]) -> str | None:
     known = {item for item in types if item is not None}
     return known.pop() if len(known) == 1 else None
-
-
-def is_method(node: ast.AST) -> bool:
-    """Whether a definition is a plain method (not static)."""
-    return isinstance(node, FUNCTIONS) and not any(
-        isinstance(item, ast.Name) and item.id == "staticmethod" for item in node.decorator_list
-    )

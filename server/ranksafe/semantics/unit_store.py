@@ -33,7 +33,7 @@ class UnitStore:
         self._reads: set[ReadKey] | None = None
         self._unit_of_node: dict[int, Unit] = {}
         self._class_units: dict[int, ClassUnit] = {}
-        self._units_binding: dict[str, list[Unit]] = {}
+        self.units_binding: dict[str, list[Unit]] = {}
         self._memory: dict[tuple[str, int, int], tuple[Any, frozenset[ReadKey]]] = {}
         self._moved = False
 
@@ -49,7 +49,7 @@ class UnitStore:
         if unit.owner is None:
             unit.walk(self.tables, self.tree, self.module_scope)
             for name in unit.bound_names:
-                self._units_binding.setdefault(name, []).append(unit)
+                self.units_binding.setdefault(name, []).append(unit)
         else:
             unit.walk(self.tables, unit.owner.node, self.module_scope)
         for node in unit.nodes:
@@ -67,7 +67,7 @@ class UnitStore:
             self._class_units.pop(id(unit.node), None)
         if unit.owner is None:
             for name in unit.bound_names:
-                self._units_binding[name].remove(unit)
+                self.units_binding[name].remove(unit)
         for node in unit.nodes:
             self._unit_of_node.pop(id(node), None)
         self.tables.forget(unit.node_ids)
@@ -103,7 +103,8 @@ class UnitStore:
         if self._reads is not None:
             self._reads |= reads
 
-    def _note(self, *key: object) -> None:
+    def note(self, *key: object) -> None:
+        """An answer depends on what ``key`` stands for."""
         if self._reads is not None:
             self._reads.add(key)
 
@@ -194,8 +195,9 @@ class UnitStore:
             self._reads |= found[1]
         return found[0]
 
-    def _note_unit_of(self, node: ast.AST) -> None:
+    def note_unit_of(self, node: ast.AST) -> None:
+        """An answer depends on all of the unit that holds a node."""
         if self._reads is not None:
             unit = self.unit_of(node)
             if unit is not None:
-                self._note("unit", unit.identity)
+                self.note("unit", unit.identity)

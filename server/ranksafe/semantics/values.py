@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ranksafe.semantics.guards import Guard, GuardKind
-
-if TYPE_CHECKING:
-    from ranksafe.semantics.module import Module
+from ranksafe.semantics.structure import ModuleStructure
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +20,7 @@ class Value:
 
     node: ast.expr
     guards: tuple[Guard, ...]
-    module: Module
+    module: ModuleStructure
 
     @property
     def is_constant(self) -> bool:

@@ -7,7 +7,8 @@ and collecting those cycles costs more than analysing the file.
 from __future__ import annotations
 
 import ast
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 _WITHOUT_CHILDREN: Final = frozenset(
     {"ctx", "op", "ops", "id", "attr", "arg", "module", "level", "type_comment", "kind", "n", "s"}
@@ -44,6 +45,19 @@ def _child_fields() -> dict[type[ast.AST], tuple[str, ...]]:
 
 CHILD_FIELDS: Final = _child_fields()
 """Fields of each node kind that hold nodes or lists of nodes."""
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes directly below a node, names' contexts and operators left out."""
+    found: list[ast.AST] = []
+    for field in CHILD_FIELDS[node.__class__]:
+        value = getattr(node, field)
+        if value.__class__ is list:
+            found += [child for child in value if child is not None]
+        elif value is not None:
+            found.append(value)
+    return found
+
 
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS: Final = frozenset({ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp})
@@ -87,7 +101,7 @@ class Tables:
 class Walk:
     """What one walk over ``root`` found; fills ``tables``."""
 
-    __slots__ = ("_stack", "attributes", "by_kind", "node_ids", "tables")
+    __slots__ = ("_skipped", "_stack", "attributes", "by_kind", "node_ids", "tables")
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
@@ -95,17 +109,19 @@ class Walk:
         self.node_ids: list[int] = []
         self.attributes: dict[str, list[ast.AST]] = {}
         self._stack: list[tuple[ast.AST, Scope]] = []
+        self._skipped: ast.AST | None = None
 
     def run(
         self, root: ast.AST, parent: ast.AST, scope: Scope, *, skip_body_of: ast.AST | None = None
     ) -> None:
         """Walk ``root``; with ``skip_body_of`` the body of that class is left out (its members are walked apart)."""
+        self._skipped = skip_body_of
         parents, scopes = self.tables.parents, self.tables.scopes
-        by_kind, ids, attributes = self.by_kind, self.node_ids, self.attributes
+        by_kind, ids = self.by_kind, self.node_ids
         parents[id(root)] = parent
         stack = self._stack
         stack.append((root, scope))
-        fields = CHILD_FIELDS
+        fields, special, name, load = CHILD_FIELDS, _SPECIAL, ast.Name, ast.Load
         while stack:
             node, scope = stack.pop()
             kind = node.__class__
@@ -117,49 +133,16 @@ class Walk:
                 bucket.append(node)
             scopes[key] = scope
             ids.append(key)
-            if kind is ast.Name:
-                if node.ctx.__class__ is not ast.Load:  # type: ignore[attr-defined]
+            if kind is name:  # every third node
+                if node.ctx.__class__ is not load:  # type: ignore[attr-defined]
                     self._bind_name(node, scope)  # type: ignore[arg-type]
                 continue
-            if kind is ast.Attribute:
-                attributes.setdefault(node.attr, []).append(node)  # type: ignore[attr-defined]
-            elif kind is ast.FunctionDef or kind is ast.AsyncFunctionDef:
-                self._enter_function(node, scope)  # type: ignore[arg-type]
-                continue
-            elif kind is ast.ClassDef:
-                self._enter_class(node, scope, with_body=node is not skip_body_of)  # type: ignore[arg-type]
-                continue
-            elif kind is ast.Lambda:
-                inner = Scope(node, scope, "function")
-                self._bind_arguments(node.args, node, inner)  # type: ignore[attr-defined]
-                for default in (*node.args.defaults, *node.args.kw_defaults):  # type: ignore[attr-defined]
-                    if default is not None:
-                        self._push(default, node, scope)
-                self._push(node.body, node, inner)  # type: ignore[attr-defined]
-                continue
-            elif kind in _COMPREHENSIONS:
-                scope = Scope(node, scope, "comprehension")
-            elif kind is ast.Import:
-                for alias in node.names:  # type: ignore[attr-defined]
-                    self._leaf(alias, node, scope)
-                    scope.bind(alias.asname or alias.name.split(".")[0], alias)
-                continue
-            elif kind is ast.ImportFrom:
-                for alias in node.names:  # type: ignore[attr-defined]
-                    self._leaf(alias, node, scope)
-                    scope.bind(alias.asname or alias.name, alias)
-                continue
-            elif kind is ast.ExceptHandler:
-                if node.name:  # type: ignore[attr-defined]
-                    scope.bind(node.name, node)  # type: ignore[attr-defined]
-            elif kind is ast.Global or kind is ast.Nonlocal:
-                scope.globals.update(node.names)  # type: ignore[attr-defined]
-                continue
-            elif kind is ast.MatchAs or kind is ast.MatchStar:
-                if node.name:  # type: ignore[attr-defined]
-                    scope.bind(node.name, node)  # type: ignore[attr-defined]
-            elif kind is ast.MatchMapping and node.rest:  # type: ignore[attr-defined]
-                scope.bind(node.rest, node)  # type: ignore[attr-defined]
+            enter = special.get(kind)
+            if enter is not None:
+                inner = enter(self, node, scope)
+                if inner is None:
+                    continue
+                scope = inner
             for field in fields[kind]:
                 value = getattr(node, field)
                 if value.__class__ is list:
@@ -170,6 +153,46 @@ class Walk:
                 elif value is not None:
                     parents[id(value)] = node
                     stack.append((value, scope))
+
+    # -- what is special about a kind of node: each gives the scope of its children, or None where it has seen to them
+
+    def _attribute(self, node: ast.Attribute, scope: Scope) -> Scope:
+        self.attributes.setdefault(node.attr, []).append(node)
+        return scope
+
+    def _lambda(self, node: ast.Lambda, scope: Scope) -> None:
+        inner = Scope(node, scope, "function")
+        self._bind_arguments(node.args, node, inner)
+        for default in (*node.args.defaults, *node.args.kw_defaults):
+            if default is not None:
+                self._push(default, node, scope)
+        self._push(node.body, node, inner)
+
+    def _comprehension(self, node: ast.AST, scope: Scope) -> Scope:
+        return Scope(node, scope, "comprehension")
+
+    def _import(self, node: ast.Import, scope: Scope) -> None:
+        for alias in node.names:
+            self._leaf(alias, node, scope)
+            scope.bind(alias.asname or alias.name.split(".")[0], alias)
+
+    def _import_from(self, node: ast.ImportFrom, scope: Scope) -> None:
+        for alias in node.names:
+            self._leaf(alias, node, scope)
+            scope.bind(alias.asname or alias.name, alias)
+
+    def _declaration(self, node: ast.Global | ast.Nonlocal, scope: Scope) -> None:
+        scope.globals.update(node.names)
+
+    def _named(self, node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar, scope: Scope) -> Scope:
+        if node.name:
+            scope.bind(node.name, node)
+        return scope
+
+    def _mapping(self, node: ast.MatchMapping, scope: Scope) -> Scope:
+        if node.rest:
+            scope.bind(node.rest, node)
+        return scope
 
     def _bind_name(self, node: ast.Name, scope: Scope) -> None:
         target = scope
@@ -206,7 +229,7 @@ class Walk:
             inner.bind(argument.arg, argument)
         self._leaf(arguments, owner, inner)
 
-    def _enter_function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
+    def _function(self, node: ast.FunctionDef | ast.AsyncFunctionDef, scope: Scope) -> None:
         (_outermost(scope) if node.name in scope.globals else scope).bind(node.name, node)
         inner = Scope(node, scope, "function")
         self._bind_arguments(node.args, node, inner)
@@ -226,14 +249,32 @@ class Walk:
         for statement in node.body:
             self._push(statement, node, inner)
 
-    def _enter_class(self, node: ast.ClassDef, scope: Scope, *, with_body: bool) -> None:
+    def _class(self, node: ast.ClassDef, scope: Scope) -> None:
         scope.bind(node.name, node)
         for child in (*node.decorator_list, *node.bases, *node.keywords):
             self._push(child, node, scope)
-        if with_body:
+        if node is not self._skipped:
             inner = Scope(node, scope, "class")
             for statement in node.body:
                 self._push(statement, node, inner)
+
+
+_SPECIAL: Final[dict[type[ast.AST], Callable[[Walk, Any, Scope], Scope | None]]] = {
+    ast.Attribute: Walk._attribute,
+    ast.FunctionDef: Walk._function,
+    ast.AsyncFunctionDef: Walk._function,
+    ast.ClassDef: Walk._class,
+    ast.Lambda: Walk._lambda,
+    **dict.fromkeys(_COMPREHENSIONS, Walk._comprehension),
+    ast.Import: Walk._import,
+    ast.ImportFrom: Walk._import_from,
+    ast.Global: Walk._declaration,
+    ast.Nonlocal: Walk._declaration,
+    ast.ExceptHandler: Walk._named,
+    ast.MatchAs: Walk._named,
+    ast.MatchStar: Walk._named,
+    ast.MatchMapping: Walk._mapping,
+}
 
 
 def _outermost(scope: Scope) -> Scope:

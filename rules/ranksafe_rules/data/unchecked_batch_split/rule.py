@@ -13,7 +13,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
-from ranksafe_rules.data.splits import split_at
+from ranksafe_rules.data.splits import COUNTS, split_at
 
 _BATCH: Final = re.compile(r"(^|(?<!_in)_)(batch_size|batchsize|batch|bsz|bs)$", re.IGNORECASE)
 """Not ``num_items_in_batch``: a count of what is in a batch may have a remainder."""
@@ -51,7 +51,7 @@ class UncheckedBatchSplit(Rule):
         run_signatures=(r"batch_size should be a positive integer value, but got batch_size=0",),
     )
     listens_to = (ast.BinOp, ast.AugAssign)
-    mentions = frozenset({" // ", "//=", " / "})
+    mentions = COUNTS
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding when no remainder is looked at anywhere in the file."""

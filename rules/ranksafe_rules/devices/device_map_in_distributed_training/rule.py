@@ -57,6 +57,7 @@ class DeviceMapInDistributedTraining(Rule):
     listens_to = (ast.Call,)
     called_names = _CONFIGURATIONS | {"from_pretrained"}
     mentions = frozenset({"device_map"})
+    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding when the model goes to training and the launch is not known to be harmless."""

@@ -66,6 +66,7 @@ class QuantizedDeviceMap(Rule):
     listens_to = (ast.Call,)
     called_names = frozenset({"from_pretrained"})
     mentions = frozenset({"quantization_config", "load_in_4bit", "load_in_8bit"})
+    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding when the quantised model goes to training."""

@@ -61,6 +61,7 @@ class TensorParallelPlanInDataParallel(Rule):
     listens_to = (ast.Call,)
     called_names = frozenset({"from_pretrained"})
     mentions = frozenset({"tp_plan"})
+    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding when what takes the model wraps it in DDP."""

@@ -42,6 +42,7 @@ class BoundMethodTable(Rule):
     scope = Scope.CLASS
     listens_to = (ast.ClassDef,)
     mentions = frozenset({"def forward"})
+    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """One finding per table, where it is made."""

@@ -41,6 +41,7 @@ class ForwardMonkeyPatch(Rule):
     )
     listens_to = (ast.Assign,)
     mentions = frozenset({".forward"})
+    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding on the target of the assignment."""
@@ -49,7 +50,9 @@ class ForwardMonkeyPatch(Rule):
         target = node.targets[0]
         if not (isinstance(target, ast.Attribute) and target.attr == "forward"):
             return
-        if not data_parallel_reachable(module, launch) or not is_instance(module, target.value):
+        if not data_parallel_reachable(module.facts, launch) or not is_instance(
+            module, target.value
+        ):
             return
         if not is_bound_to(module, node.value, target):
             return

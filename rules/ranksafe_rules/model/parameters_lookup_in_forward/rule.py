@@ -41,6 +41,7 @@ class ParametersLookupInForward(Rule):
     scope = Scope.CLASS
     listens_to = (ast.ClassDef,)
     mentions = frozenset({"def forward"})
+    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """One finding per lookup."""

@@ -43,6 +43,7 @@ class PlainTensorAttribute(Rule):
     scope = Scope.CLASS
     listens_to = (ast.ClassDef,)
     mentions = frozenset({"def forward"})
+    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """One finding per tensor, where it is stored."""

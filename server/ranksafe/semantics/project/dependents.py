@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ranksafe.semantics.project.index import ProjectIndex
+from ranksafe.semantics.project.files import ProjectFiles
+from ranksafe.semantics.project.texts import ProjectTexts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,8 @@ class _Imported:
 class Dependents:
     """The import graph of a project, as far as it was asked about."""
 
-    index: ProjectIndex
+    files: ProjectFiles
+    texts: ProjectTexts
     _imported: dict[Path, _Imported] = field(default_factory=dict)
     _closures: dict[Path, frozenset[Path]] = field(default_factory=dict)
     _changes: int = 0
@@ -65,7 +65,7 @@ class Dependents:
                 new = imported.files - found
                 for package in imported.packages - expanded:
                     expanded.add(package)
-                    new |= set(self.index.below(package)) - found
+                    new |= set(self.files.below(package)) - found
                 found |= new
                 pending += new
                 yield len(found)
@@ -105,16 +105,24 @@ class Dependents:
             return any(_near(other, files) or _near(other, [path]) for other in on)
         return not files.isdisjoint(on)
 
+    def imports_of(self, path: Path) -> Iterator[str]:
+        """Absolute dotted names of all that a file imports."""
+        summary = self.texts.load_summary(path)
+        if summary is not None:
+            module = self.files.module_name(path)
+            for level, name in summary.depends:
+                yield self.files.absolute(path, module, level, name)
+
     def _find(self, path: Path) -> _Imported:
         files: set[Path] = set()
         packages: set[str] = set()
-        for name in self.index.imports_of(path):
+        for name in self.imports_of(path):
             is_star = name.endswith(".*")
-            split = self.index.split(name.removesuffix(".*"))
+            split = self.files.split(name.removesuffix(".*"))
             if split is not None:
                 files.add(split[1])
             if not is_star and (split is None or split[2] or split[1].name == "__init__.py"):
-                if self.index.has_below(name):
+                if self.files.has_below(name):
                     packages.add(name)
         return _Imported(frozenset(files), frozenset(packages))
 

@@ -239,6 +239,14 @@ class ProjectFiles:
             return module
         return f"{name}.{rest}" if rest else name
 
+    def absolute(self, path: Path, module: str, level: int, target: str) -> str:
+        """The absolute dotted name of an import in a file; ``module``: what the file's module was called."""
+        if not level:
+            return self.import_name(str(path), target)
+        parts = module.split(".")
+        keep = len(parts) - level + (1 if path.name == "__init__.py" else 0)
+        return ".".join([*parts[: max(keep, 0)], *([target] if target else [])])
+
     def _imported(self, folder: Path, head: str) -> str | None:
         """An absolute import finds a first-party module beside the file, then upwards, then in src/."""
         current = folder

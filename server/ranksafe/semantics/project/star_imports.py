@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from ranksafe.semantics.project.files import ProjectFiles
 from ranksafe.semantics.project.summary import Summary
-
-if TYPE_CHECKING:
-    from ranksafe.semantics.project.index import ProjectIndex
+from ranksafe.semantics.project.texts import ProjectTexts
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,8 @@ class _Table:
 class StarImports:
     """Tables of the files that were asked about, made again when a file says something else."""
 
-    index: ProjectIndex
+    files: ProjectFiles
+    texts: ProjectTexts
     _tables: dict[Path, _Table] = field(default_factory=dict)
 
     def bringing(self, path: Path, summary: Summary, name: str) -> tuple[str, ...]:
@@ -38,17 +37,22 @@ class StarImports:
         table = self._tables.get(path)
         if table is None:
             table = self._tables[path] = self._made(path, summary)
-        self.index.texts.note(table.read)
+        self.texts.note(table.read)
         return table.by_name.get(name, ())
 
     def changed(self) -> None:
         """A file says something else to others, came or went."""
         self._tables.clear()
 
+    def _origins(self, path: Path, summary: Summary) -> list[str]:
+        """The modules from which a file imports all."""
+        module = self.files.module_name(path)
+        return [self.files.absolute(path, module, level, name) for level, name in summary.stars]
+
     def _made(self, path: Path, summary: Summary) -> _Table:
         by_name: dict[str, tuple[str, ...]] = {}
         read: set[Path] = set()
-        for origin in dict.fromkeys(self.index.stars_of(path, summary)):
+        for origin in dict.fromkeys(self._origins(path, summary)):
             alone = (origin,)
             for name in self._names_from(origin, read):
                 others = by_name.get(name)
@@ -61,13 +65,13 @@ class StarImports:
         seen = {module}
         pending = [module]
         while pending:
-            path = self.index.path_of(pending.pop())
-            summary = None if path is None else self.index.texts.summary(path)
+            path = self.files.path_of(pending.pop())
+            summary = None if path is None else self.texts.summary(path)
             if path is None or summary is None:
                 continue
             read.add(path)
             names |= summary.bound_names()
-            for origin in self.index.stars_of(path, summary):
+            for origin in self._origins(path, summary):
                 if origin not in seen:
                     seen.add(origin)
                     pending.append(origin)

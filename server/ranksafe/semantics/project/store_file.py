@@ -40,7 +40,7 @@ class Stamp(NamedTuple):
     hash: str
     """`ranksafe.semantics.project.files.content_hash` of its text."""
     may_train: bool
-    """What `ranksafe.semantics.project.training.may_train` says of its text."""
+    """What `ranksafe.semantics.project.texts.may_train` says of its text."""
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,17 @@ from pathlib import Path
 from ranksafe.semantics.project.files import content_hash
 from ranksafe.semantics.project.summary import Summary, from_text, summarize, to_text
 from ranksafe.semantics.project.summary_store import Stamp, SummaryStore
-from ranksafe.semantics.project.training import may_train
+
+_DATA_PARALLEL_CALL = re.compile(r"(?<!\w)DataParallel\(")
+_RUNS_BY_ITSELF = re.compile(r"__main__|^\w+\.train\(", re.MULTILINE)
+
+
+def may_train(text: str) -> bool:
+    """Whether a file may hand models to nn.DataParallel, or be a script that builds a Trainer: asked of the text, so
+    that only a few files of a project are parsed."""
+    if "DataParallel(" in text and _DATA_PARALLEL_CALL.search(text) is not None:
+        return True
+    return "Trainer(" in text and _RUNS_BY_ITSELF.search(text) is not None
 
 
 class ProjectTexts:
@@ -87,7 +98,7 @@ class ProjectTexts:
         return stamp.hash
 
     def may_train(self, path: Path) -> bool:
-        """What `ranksafe.semantics.project.training.may_train` says of a file's text."""
+        """What `may_train` says of a file's text."""
         text = self._open_texts.get(path)
         if text is not None:
             return may_train(text)

@@ -9,31 +9,20 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ranksafe.semantics.facts import DATA_PARALLEL, TRAINER
+from ranksafe.semantics.mentions import RankWords
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.project.definitions import Definitions
+from ranksafe.semantics.project.files import ProjectFiles
 from ranksafe.source.recovery import parse_tolerantly
 from ranksafe.source.text import SourceText
 
-if TYPE_CHECKING:
-    from ranksafe.semantics.project.index import ProjectIndex
-
 _KIND: Final = "training"
-_DATA_PARALLEL_CALL = re.compile(r"(?<!\w)DataParallel\(")
-_RUNS_BY_ITSELF = re.compile(r"__main__|^\w+\.train\(", re.MULTILINE)
-
-
-def may_train(text: str) -> bool:
-    """Whether a file may hand models to nn.DataParallel, or be a script that builds a Trainer: asked of the text, so
-    that only a few files of a project are parsed."""
-    if "DataParallel(" in text and _DATA_PARALLEL_CALL.search(text) is not None:
-        return True
-    return "Trainer(" in text and _RUNS_BY_ITSELF.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +49,8 @@ class _Uses:
 class TrainingUses:
     """Looks at the files that may train, and again at those for which something has changed."""
 
-    index: ProjectIndex
+    files: ProjectFiles
+    definitions: Definitions
     _uses: dict[Path, _Uses] = field(default_factory=dict)
     _answer: Trained | None = None
     _read: frozenset[Path] = frozenset()
@@ -77,19 +67,19 @@ class TrainingUses:
         if self._answer is None:
             by_trainer: set[str] = set()
             replicated: set[str] = set()
-            for path in self.index.files():
-                if self.index.texts.may_train(path):
+            for path in self.files.all():
+                if self.definitions.texts.may_train(path):
                     uses = self.look_at(path)
                     by_trainer |= uses.trained.by_trainer
                     replicated |= uses.trained.replicated
-            with self.index.texts.noting_summaries() as read:
+            with self.definitions.texts.noting_summaries() as read:
                 self._answer = Trained(self._with_parts(by_trainer), self._with_parts(replicated))
             self._read = frozenset(read)
         return self._answer
 
     def text_changed(self, path: Path) -> None:
         """A file has another text."""
-        if self._uses.pop(path, None) is not None or self.index.texts.may_train(path):
+        if self._uses.pop(path, None) is not None or self.definitions.texts.may_train(path):
             self._put_off()
 
     def summary_changed(self, path: Path) -> None:
@@ -113,22 +103,22 @@ class TrainingUses:
         """What one file hands over."""
         uses = self._uses.get(path)
         if uses is None:
-            with self.index.texts.noting_summaries() as read:
+            with self.definitions.texts.noting_summaries() as read:
                 trained = self._kept(path) or self._found(path)
             uses = self._uses[path] = _Uses(trained, frozenset(read))
         return uses
 
     def _kept(self, path: Path) -> Trained | None:
         """The kept result, if every question that was asked for it has the same answer today."""
-        content_hash = self.index.texts.hash_on_disk(path)
+        content_hash = self.definitions.texts.hash_on_disk(path)
         if content_hash is None:
             return None
-        text = self.index.store.get_extra(_KIND, path, content_hash)
+        text = self.definitions.texts.store.get_extra(_KIND, path, content_hash)
         if text is None:
             return None
         try:
             by_trainer, replicated, asked = json.loads(text)
-            project = _AskedProject(self.index)
+            project = _AskedProject(self.definitions)
             if any(project.ask(query, *words) != answer for query, words, answer in asked):
                 return None
             return Trained(frozenset(by_trainer), frozenset(replicated))
@@ -136,11 +126,11 @@ class TrainingUses:
             return None
 
     def _found(self, path: Path) -> Trained:
-        text = self.index.text_of(path)
+        text = self.definitions.text_of(path)
         parsed = None if text is None else parse_tolerantly(text)
         if text is None or parsed is None:
             return Trained()
-        project = _AskedProject(self.index)
+        project = _AskedProject(self.definitions)
         module = Module(SourceText(text), project.module_name(path), str(path), project)
         module.fill(parsed.tree)
         replicated = _models_of(module, module.calls(DATA_PARALLEL), "module")
@@ -149,13 +139,14 @@ class TrainingUses:
         if facts.is_entry and not facts.launcher_evidence:
             by_trainer |= _models_of(module, module.calls(TRAINER), "model")
             by_trainer |= {name for name, _ in facts.trainers}
-        content_hash = self.index.texts.hash_on_disk(path)
+        module.release()
+        content_hash = self.definitions.texts.hash_on_disk(path)
         if content_hash is not None:
             asked = [[*question, answer] for question, answer in project.asked.items()]
             kept = json.dumps(
                 [sorted(by_trainer), sorted(replicated), asked], separators=(",", ":")
             )
-            self.index.store.put_extra(_KIND, path, content_hash, kept)
+            self.definitions.texts.store.put_extra(_KIND, path, content_hash, kept)
         return Trained(frozenset(by_trainer), frozenset(replicated))
 
     def _with_parts(self, names: set[str]) -> frozenset[str]:
@@ -164,18 +155,18 @@ class TrainingUses:
         pending = list(names)
         while pending:
             name = pending.pop()
-            if name not in found and self.index.is_class(name):
+            if name not in found and self.definitions.is_class(name):
                 found.add(name)
-                pending += self.index.parts(name)
-                pending += self.index.bases(name)
+                pending += self.definitions.parts(name)
+                pending += self.definitions.bases(name)
         return frozenset(found)
 
 
 class _AskedProject:
-    """Implements `ranksafe.semantics.project.protocol.Project`: another one that remembers what it was asked."""
+    """Implements `ranksafe.semantics.cross_file.Project`: another one that remembers what it was asked."""
 
-    def __init__(self, index: ProjectIndex) -> None:
-        self._index = index
+    def __init__(self, definitions: Definitions) -> None:
+        self._definitions = definitions
         self.asked: dict[tuple[str, tuple[str | None, ...]], Any] = {}
 
     def ask(self, query: str, *words: str | None) -> Any:
@@ -184,16 +175,16 @@ class _AskedProject:
         if key not in self.asked:
             answer: Any
             if query == "constant":
-                answer = self._index.constant_source(str(words[0]))
+                answer = self._definitions.constant_source(str(words[0]))
             elif query == "text_of":
-                answer = self._index.texts.hash_of(Path(str(words[0])))
+                answer = self._definitions.texts.hash_of(Path(str(words[0])))
             elif query == "module_name":
-                answer = self._index.module_name(Path(str(words[0])))
+                answer = self._definitions.module_name(Path(str(words[0])))
             elif query == "definition_file":
-                found = self._index.definition_file(str(words[0]))
+                found = self._definitions.definition_file(str(words[0]))
                 answer = None if found is None else [found[0], str(found[1])]
             elif query in _PLAIN:
-                answer = getattr(self._index, query)(*words)
+                answer = getattr(self._definitions, query)(*words)
             else:
                 raise ValueError(query)
             self.asked[key] = answer
@@ -227,17 +218,17 @@ class _AskedProject:
     def constant(self, name: str) -> ast.expr | None:
         """The literal that a module-level name of the project is bound to."""
         self.ask("constant", name)
-        return self._index.constant(name)
+        return self._definitions.constant(name)
 
     def definition_file(self, name: str) -> tuple[str, Path] | None:
         """The module, and its file, that defines a function or class."""
         self.ask("definition_file", name)
-        return self._index.definition_file(name)
+        return self._definitions.definition_file(name)
 
     def text_of(self, path: Path) -> str | None:
         """The text of a file."""
         self.ask("text_of", str(path))
-        return self._index.text_of(path)
+        return self._definitions.text_of(path)
 
     def trains_with_trainer(self, module: str) -> bool:  # noqa: ARG002
         """Left out: it is what is being found out."""
@@ -246,6 +237,10 @@ class _AskedProject:
     def wraps_data_parallel(self, module: str) -> bool:  # noqa: ARG002
         """Left out: it is what is being found out."""
         return False
+
+    def may_concern_ranks(self, name: str, words: RankWords) -> bool:  # noqa: ARG002
+        """Nobody asks: no rank flow is needed to see who trains."""
+        return True
 
 
 _PLAIN: Final = frozenset({"import_name", "resolve", "export", "is_class", "bases"})

@@ -6,19 +6,28 @@ What is not understood makes an answer incomplete.
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
-from ranksafe.semantics.reaching import Reaching
+from ranksafe.semantics.control_flow import ControlFlow
+from ranksafe.semantics.dictionaries import Dictionaries
+from ranksafe.semantics.imports import Imports
+from ranksafe.semantics.names import Names
+from ranksafe.semantics.structure import ModuleStructure
 from ranksafe.semantics.values import NOTHING_KNOWN, Value, Values, merged, with_guards
-
-if TYPE_CHECKING:
-    pass
 
 _MAXIMUM_DEPTH = 7
 
 
-class Flow(Reaching):
-    """Value flow of one module."""
+class ValueFlow:
+    """Values of one module's expressions."""
+
+    def __init__(
+        self, module: ModuleStructure, flow: ControlFlow, names: Names, imports: Imports
+    ) -> None:
+        self._module = module
+        self._flow = flow
+        self._names = names
+        self._imports = imports
+        self.dictionaries = Dictionaries(module, flow, names, self.values)
 
     def values(self, node: ast.expr, depth: int = 0) -> Values:
         """See `Module.values`."""
@@ -37,11 +46,11 @@ class Flow(Reaching):
             return merged(
                 [
                     with_guards(
-                        self.values(node.body, depth + 1), module.guards_of.guard(node.test, True)
+                        self.values(node.body, depth + 1), self._flow.guard(node.test, True)
                     ),
                     with_guards(
                         self.values(node.orelse, depth + 1),
-                        module.guards_of.guard(node.test, False),
+                        self._flow.guard(node.test, False),
                     ),
                 ]
             )
@@ -59,17 +68,17 @@ class Flow(Reaching):
 
     def _of_name(self, node: ast.Name, depth: int) -> Values:
         module = self._module
-        scope, bindings = module.names.bindings(node)
+        scope, bindings = module.bindings(node)
         if scope is None or not bindings:
             return NOTHING_KNOWN
         parts = []
-        for binding, guards in self.reaching(node, scope, bindings):
+        for binding, guards in self._flow.reaching(node, scope, bindings):
             parts.append(with_guards(self._of_binding(binding, depth), *guards))
         return merged(parts) if parts else NOTHING_KNOWN
 
     def _of_binding(self, binding: ast.AST, depth: int) -> Values:
         if isinstance(binding, ast.Name):
-            assigned = self.assigned_value(binding)
+            assigned = self._module.assigned_value(binding)
             if assigned is not None:
                 return self.values(assigned, depth + 1)
             return self._of_unpacked(binding, depth)
@@ -78,7 +87,9 @@ class Flow(Reaching):
             if default is not None:
                 return Values(self.values(default, depth + 1).known, False)
         if isinstance(binding, ast.alias):
-            return self._module.imported_values(binding)
+            constant = self._imports.constant(binding)
+            if constant is not None:
+                return Values((Value(constant, (), self._module),), True)
         return NOTHING_KNOWN
 
     def _of_unpacked(self, target: ast.Name, depth: int) -> Values:
@@ -104,7 +115,7 @@ class Flow(Reaching):
             parts = []
             for store in stores:
                 assigned = module.assigned_to_attribute(store)
-                guards = module.guards_of.around(store)
+                guards = self._flow.around(store)
                 if assigned is None:
                     parts.append(NOTHING_KNOWN)
                 else:
@@ -124,7 +135,7 @@ class Flow(Reaching):
             isinstance(value, ast.Call)
             and isinstance(value.func, ast.Attribute)
             and value.func.attr in ("parse_args", "parse_known_args")
-            for value in self.assigned_values(node.value)
+            for value in self._flow.assigned_values(node.value)
         )
         if not parsed:
             return None
@@ -148,7 +159,7 @@ class Flow(Reaching):
                         parts.append(self.values(value.node.elts[key], depth + 1))
                         continue
                 return NOTHING_KNOWN
-            item = self._module.dictionaries.item(value.node, key, depth)
+            item = self.dictionaries.item(value.node, key, depth)
             if item is None:
                 return NOTHING_KNOWN
             parts.append(with_guards(item, *value.guards))
@@ -156,7 +167,7 @@ class Flow(Reaching):
         return Values(found.known, found.complete and containers.complete)
 
     def _of_call(self, node: ast.Call, depth: int) -> Values:
-        function = self._module.function_called(node)
+        function = self._names.function_called(node)
         if function is None:
             return Values((Value(node, (), self._module),), True)
         returns = [item for item in self._module.returns_of(function) if item.value is not None]
@@ -164,7 +175,7 @@ class Flow(Reaching):
             return Values((Value(node, (), self._module),), True)
         parts = []
         for item in returns:
-            guards = self._module.guards_of.around(item)
+            guards = self._flow.around(item)
             assert item.value is not None
             parts.append(with_guards(self.values(item.value, depth + 1), *guards))
         return merged(parts)

@@ -1,4 +1,4 @@
-"""Which assignments may still hold at a use, and under which conditions.
+"""Under which conditions code runs, and which assignments may still hold at a use.
 
 Followed by the structure of the code (blocks, branches, loops), not by a control-flow graph: enough to see a keyword
 dictionary handed on, and to see that a branch guards it.
@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ranksafe.semantics.guards import Guard
+from ranksafe.semantics.guards import Guard, GuardKind, kind_of_words
+from ranksafe.semantics.structure import ModuleStructure
 from ranksafe.semantics.walking import FUNCTIONS, Scope
-
-if TYPE_CHECKING:
-    from ranksafe.semantics.module import Module
 
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 _CONDITIONAL = (
@@ -27,36 +24,124 @@ _CONDITIONAL = (
     ast.Match,
     ast.IfExp,
 )
+_LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_LEAVING_CALLS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
-class Reaching:
-    """Assignments of one module's names."""
+class ControlFlow:
+    """Conditions and assignments in one file."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: ModuleStructure) -> None:
         self._module = module
+
+    # -- conditions
+
+    def around(self, node: ast.AST, until: ast.AST | None = None) -> tuple[Guard, ...]:
+        """Conditions on the way from the enclosing function (or ``until``) to ``node``, innermost first."""
+        module = self._module
+        found: list[Guard] = []
+        child = node
+        parent = module.parent(child)
+        while parent is not None and child is not until:
+            guard = self.of_branch(parent, child)
+            if guard is not None:
+                found.append(guard)
+            found.extend(self._earlier_exits(parent, child))
+            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.Module)):
+                break
+            child, parent = parent, module.parent(parent)
+        return tuple(found)
+
+    def of_branch(self, parent: ast.AST, child: ast.AST) -> Guard | None:
+        """The condition that ``parent`` puts on its direct child."""
+        if isinstance(parent, (ast.If, ast.While)):
+            if child is parent.test:
+                return None
+            return self.guard(parent.test, any(child is item for item in parent.body))
+        if isinstance(parent, ast.IfExp) and child is not parent.test:
+            return self.guard(parent.test, child is parent.body)
+        if isinstance(parent, ast.BoolOp) and child is not parent.values[0]:
+            return self.guard(parent.values[0], isinstance(parent.op, ast.And))
+        return None
+
+    def guard(self, test: ast.expr, positive: bool) -> Guard:
+        """A guard; ``not x`` is x with the other sign."""
+        while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            test, positive = test.operand, not positive
+        return Guard(test, positive, self.kind_of)
+
+    def kind_of(self, test: ast.expr, depth: int = 0) -> GuardKind:
+        """What a condition depends on, through the names in it."""
+        kinds: set[GuardKind] = set()
+        for node in ast.walk(test):
+            kind = kind_of_words(node)
+            if kind is not None:
+                kinds.add(kind)
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and depth < 3:
+                for assigned in self.assigned_values(node):
+                    kinds.add(self.kind_of(assigned, depth + 1))
+        for kind in (GuardKind.LAUNCH, GuardKind.RANK, GuardKind.DEVICE_COUNT):
+            if kind in kinds:
+                return kind
+        return GuardKind.OTHER
+
+    def _earlier_exits(self, parent: ast.AST, child: ast.AST) -> list[Guard]:
+        """``if c: return`` before ``child`` in the same block: it runs only where c does not hold."""
+        if not isinstance(child, ast.stmt) or isinstance(parent, ast.ClassDef):
+            return []
+        if isinstance(parent, ast.Module):
+            self._module.note_early_exits()
+        found = []
+        for block in ("body", "orelse", "finalbody"):
+            statements = getattr(parent, block, None)
+            if not isinstance(statements, list) or not any(child is item for item in statements):
+                continue
+            for statement in statements:
+                if statement is child:
+                    break
+                if isinstance(statement, ast.If) and statement.body:
+                    if self._leaves(statement.body[-1]) and not statement.orelse:
+                        found.append(self.guard(statement.test, False))
+                elif isinstance(statement, ast.Assert):
+                    found.append(self.guard(statement.test, True))
+        return found
+
+    def _leaves(self, statement: ast.stmt) -> bool:
+        if isinstance(statement, _LEAVING):
+            return True
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+            return self._written_name(statement.value.func) in _LEAVING_CALLS
+        return False
+
+    def _written_name(self, node: ast.expr) -> str | None:
+        """The name of what an expression refers to, as far as imports alone tell: conditions are needed to tell which
+        assignment holds, so they cannot ask that themselves."""
+        if isinstance(node, ast.Attribute):
+            base = self._written_name(node.value)
+            return None if base is None else f"{base}.{node.attr}"
+        if not isinstance(node, ast.Name):
+            return None
+        _, bindings = self._module.bindings(node)
+        if not bindings:
+            return f"builtins.{node.id}"
+        alias = bindings[0]
+        if not isinstance(alias, ast.alias):
+            return None
+        statement = self._module.parent(alias)
+        if isinstance(statement, ast.ImportFrom):
+            return f"{statement.module}.{alias.name}"
+        return alias.name if alias.asname else alias.name.partition(".")[0]
+
+    # -- assignments
 
     def assigned_value(self, target: ast.Name) -> ast.expr | None:
         """The expression that a plain assignment gives to the name (element by element for tuples), else None."""
-        parent = self._module.parent(target)
-        if isinstance(parent, ast.Assign):
-            return parent.value
-        if isinstance(parent, (ast.AnnAssign, ast.NamedExpr)):
-            return parent.value
-        if isinstance(parent, (ast.Tuple, ast.List)):
-            statement = self._module.parent(parent)
-            if isinstance(statement, ast.Assign) and isinstance(
-                statement.value, (ast.Tuple, ast.List)
-            ):
-                if len(statement.value.elts) == len(parent.elts):
-                    index = next(i for i, item in enumerate(parent.elts) if item is target)
-                    element = statement.value.elts[index]
-                    return None if isinstance(element, ast.Starred) else element
-        return None
+        return self._module.assigned_value(target)
 
     def assigned_values(self, use: ast.Name) -> list[ast.expr]:
         """Expressions that the name may have been assigned at ``use``."""
-        scope, bindings = self._module.names.bindings(use)
+        scope, bindings = self._module.bindings(use)
         if scope is None:
             return []
         found = []
@@ -79,7 +164,7 @@ class Reaching:
         """The bindings that may still hold at ``use`` with the conditions under which they do, in source order."""
         module = self._module
         if not self._same_scope(use, scope):
-            return [(binding, module.guards_of.around(binding)) for binding in bindings]
+            return [(binding, self.around(binding)) for binding in bindings]
         use_path = self._path(use)
         use_steps = {id(step.parent): step for step in use_path}
         use_order = module.order_of(use)
@@ -98,7 +183,7 @@ class Reaching:
             guards = tuple(
                 guard
                 for step in below
-                if (guard := module.guards_of.of_branch(step.parent, step.child)) is not None
+                if (guard := self.of_branch(step.parent, step.child)) is not None
             )
             found.append((binding, (*guards, *overridden)))
             conditional = [step for step in below if isinstance(step.parent, _CONDITIONAL)]
