@@ -95,18 +95,27 @@ class RankFlow:
         kept = unit.results.get(TASK)
         if kept is None or kept[2] != self._ranks:
             with self._module.reading() as reads:
-                issues: list[Issue] = []
-                for node in unit.nodes:
-                    if isinstance(node, FUNCTIONS) and node.name not in _NOT_ROOTS:
-                        cls = None if unit.owner is None else unit.owner.node
-                        issues += self._of_function(node, cls)
-                        for inner in ast.walk(node):
-                            # Called through a decorator, a callback or not at all: the call around does not run it.
-                            if inner is not node and isinstance(inner, FUNCTIONS):
-                                issues += _without_receivers(self._of_function(inner, None))
+                issues = self._of_functions(unit)
             kept = unit.results[TASK] = (issues, frozenset(reads), self._ranks)
         found: list[Issue] = kept[0]
         return found
+
+    def _of_functions(self, unit: Unit) -> list[Issue]:
+        issues: list[Issue] = []
+        functions = [node for kind in FUNCTIONS for node in unit.by_kind.get(kind, ())]
+        if not any(
+            isinstance(node, FUNCTIONS) and node.name not in _NOT_ROOTS for node in unit.nodes
+        ):
+            return issues
+        cls = None if unit.owner is None else unit.owner.node
+        for node in functions:
+            assert isinstance(node, FUNCTIONS)
+            if any(node is outer for outer in unit.nodes):
+                issues += self._of_function(node, cls)
+            else:
+                # Called through a decorator, a callback or not at all: the call around does not run it.
+                issues += _without_receivers(self._of_function(node, None))
+        return issues
 
     def _of_function(
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, cls: ast.ClassDef | None

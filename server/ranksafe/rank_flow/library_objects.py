@@ -7,6 +7,7 @@ subclass of transformers' Trainer: what their methods and properties do stands i
 from __future__ import annotations
 
 import ast
+from functools import cache
 
 from ranksafe.rank_flow.operations import (
     Operation,
@@ -183,6 +184,7 @@ def library_answer(run: Run, thing: Object, node: ast.Call, word: str) -> Value 
     return run.by_word(word, node)
 
 
+@cache
 def _owner(name: str) -> str | None:
     """The class of the table that a library's class is or derives from."""
     known = table_name(f"{name}.")[:-1]

@@ -77,12 +77,15 @@ def is_generator(function: ast.AST) -> bool:
     return isinstance(function, FUNCTIONS) and _yields(function) and not _is_context(function)
 
 
-def _yields(node: ast.AST) -> bool:
-    return any(
-        isinstance(child, (ast.Yield, ast.YieldFrom))
-        or (not isinstance(child, _SCOPES) and _yields(child))
-        for child in ast.iter_child_nodes(node)
-    )
+def _yields(function: ast.AST) -> bool:
+    pending = list(ast.iter_child_nodes(function))
+    while pending:
+        node = pending.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if not isinstance(node, _SCOPES):
+            pending += ast.iter_child_nodes(node)
+    return False
 
 
 def _is_context(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
