@@ -1,7 +1,8 @@
-"""How the tests are dealt out where several workers run them (pytest-xdist); a test by itself needs nothing of this."""
+"""How the tests are dealt out where several workers run them (pytest-xdist), and what an older Python leaves out."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING
@@ -41,8 +42,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScope
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    too_new = [item for item in items if _since(item) > sys.version_info[:2]]
+    if too_new:
+        config.hook.pytest_deselected(items=too_new)
+        items[:] = [item for item in items if item not in too_new]
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: rank_of(item.nodeid, FIRST))
+
+
+def _since(item: pytest.Item) -> tuple[int, int]:
+    """The first Python that has what it tests: no other lacks anything, so none skips it."""
+    mark = item.get_closest_marker("since_python")
+    return (3, mark.args[0] if mark else 0)
 
 
 def rank_of(test: str, folders: Sequence[str]) -> int:
