@@ -171,7 +171,6 @@ def register(server: RanksafeServer) -> None:
 def _answering(server: RanksafeServer, name: str, handler: _Handler) -> Callable[..., Any]:
     """The handler with its refusals told to the user."""
 
-    # Any, not object: pygls hands the server itself to a first parameter whose type it fits.
     async def answer(*arguments: Any) -> Any:
         from ranksafe.runs.errors import RunCancelled, RunNotPossible
 
@@ -190,6 +189,8 @@ def _answering(server: RanksafeServer, name: str, handler: _Handler) -> Callable
         server.warn(text)
         return {"refused": text}
 
+    # pygls hands the server itself to a first parameter whose type it fits, and takes no Any before Python 3.11.
+    answer.__annotations__.clear()
     return answer
 
 
