@@ -16,7 +16,7 @@ from ranksafe.runs.proofs.judgement import Judgement
 from tests.proofs.forked import judge_forked
 
 RULES = [folder for folder in Registry.load(entry_points=False).rules if folder.has_proof]
-LAUNCHED = {"RS201", "RS401"}
+LAUNCHED = {"RS201"}
 """Proofs on CPU ranks that the gate starts with accelerate's launcher, as a user does; the long tests do it with all."""
 
 
