@@ -63,6 +63,21 @@ def project_environment(*, development: bool) -> Path:
     return python
 
 
+def other_environment(base: Path, version: str) -> Path:
+    """The interpreter of an environment in the cache that is made with ``base``, a Python of that version."""
+    folder = cache_folder() / f"checks-python{version}"
+    python = _virtual_environment(folder, base)
+    stamp = _stamp([(ROOT / "pyproject.toml").read_text(encoding="utf-8"), str(ROOT)])
+    done = folder / f".set-up-{stamp}"
+    if not done.exists():
+        say(
+            f"installing ranksafe and its development tools for Python {version} (kept in {folder})"
+        )
+        pip(python, ["install", "--quiet", "--editable", f"{ROOT}[dev]"])
+        done.touch()
+    return python
+
+
 def torch_environment(*, for_tests: bool = True) -> Path:
     """The interpreter of the environment with torch in the cache; without ``for_tests`` only what a run needs."""
     packages = TEST_PACKAGES if for_tests else RUN_PACKAGES
@@ -120,16 +135,16 @@ def _install_torch(python: Path) -> None:
         pip(python, ["install", "--quiet", "--extra-index-url", CPU_BUILDS, cpu])
 
 
-def _virtual_environment(folder: Path) -> Path:
+def _virtual_environment(folder: Path, base: Path = Path(sys.executable)) -> Path:
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if _works(python):
         return python
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    made = subprocess.run([sys.executable, "-m", "venv", str(folder)], check=False)
+    made = subprocess.run([str(base), "-m", "venv", str(folder)], check=False)
     if made.returncode != 0:
         raise SetUpError(
-            f"{sys.executable} cannot make a virtual environment; on Debian and Ubuntu: "
+            f"{base} cannot make a virtual environment; on Debian and Ubuntu: "
             "apt-get install python3-venv"
         )
     return python

@@ -19,15 +19,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from environments import ROOT, SetUpError, project_environment, say, torch_environment
+from environments import (
+    ROOT,
+    SetUpError,
+    other_environment,
+    project_environment,
+    say,
+    torch_environment,
+)
+from interpreters import find_python, supported_versions
 from system_packages import install_missing
 
 TORCH_PYTHON = "RANKSAFE_TEST_TORCH_PYTHON"
 """Tells the tests where the interpreter with torch is."""
+WITHOUT_TORCH = ["-m", "not long and not torch"]
 NODE_MINIMUM = 20
 MOST_UNSTABLE = 2
 """So many failed tests are run once more: they start real launchers, ranks and servers, which a busy machine can upset.
-Whatever passes only then is named at the end; more than these are no accident."""
+Whatever passes only then is named at the end, and is a failure of the full gate; more than these are no accident."""
+MOST_WORKERS = 8
+"""The tests start ranks, launchers and servers of their own."""
 NO_NODE = f"Node {NODE_MINIMUM} or newer with npm is needed (nodejs.org)"
 
 
@@ -38,6 +49,11 @@ class Counts:
     passed: int = 0
     failed: int = 0
     skipped: list[str] = field(default_factory=list)
+
+    def add(self, other: Counts) -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,7 @@ class Gate:
         self.unstable: list[str] = []
 
     def steps(self) -> list[Step]:
+        others = [Step("pytest on other Pythons", "tests", self.pytest_on_others)]
         return [
             Step("ruff check", "lint", lambda: self.check(["-m", "ruff", "check", "."])),
             Step(
@@ -68,19 +85,19 @@ class Gate:
             ),
             Step("mypy", "lint", lambda: self.check(["-m", "mypy"])),
             Step("import contracts", "lint", lambda: self.check_program("lint-imports")),
+            Step("commit subjects", "lint", lambda: self.check(["tools/commit_subjects.py"])),
             Step("npm ci", "client", lambda: self.npm("ci", "--no-audit", "--no-fund")),
             Step("tsc", "client", lambda: self.npm("run", "lint")),
             Step("client unit tests", "client", self.client_tests),
             Step("pytest", "tests", self.pytest),
+            *(others if self.full else []),
             Step("VS Code journeys", "editors", self.journeys),
         ]
 
     def prepare(self, stages: set[str]) -> None:
         """Environments; raises SetUpError."""
         self.python = project_environment(development=True)
-        scripts = str(self.python.parent)
-        self.environment["PATH"] = os.pathsep.join([scripts, self.environment.get("PATH", "")])
-        self.environment["RANKSAFE_TEST_PYTHON"] = str(self.python)
+        self.environment |= tested(self.python, self.environment)
         # The tests find their own interpreters; the one the contributor has activated is none of theirs.
         for variable in ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH"):
             self.environment.pop(variable, None)
@@ -116,22 +133,45 @@ class Gate:
         return self._node_tests("node", "tests/editors/vscode/run.mjs")
 
     def pytest(self) -> Counts:
+        return self._pytest(self.python, [] if self.full else ["-m", "not long"])
+
+    def pytest_on_others(self) -> Counts:
+        """The lowest and the newest supported Python that are here; torch stays on its own."""
+        counts = Counts()
+        supported = supported_versions()
+        found = {version: find_python(version) for version in supported}
+        here = [version for version in supported if found[version] is not None]
+        for version in (supported[0], supported[-1]):
+            if version not in here:
+                counts.skipped.append(f"Python {version} is needed: uv python install {version}")
+        own = f"{sys.version_info.major}.{sys.version_info.minor}"
+        for version in dict.fromkeys([*here[:1], *here[-1:]]):
+            base = found[version]
+            if base is not None and version != own:
+                say(f"pytest on Python {version}")
+                counts.add(self._pytest(other_environment(base, version), WITHOUT_TORCH))
+        return counts
+
+    def _pytest(self, python: Path, selection: list[str]) -> Counts:
+        environment = {**self.environment, **tested(python, self.environment)}
+        workers = ["-n", str(worker_count()), "--dist", "loadfile"]
         with TemporaryDirectory() as folder:
             report = Path(folder) / "report.xml"
-            selection = [] if self.full else ["-m", "not long"]
-            command = [str(self.python), "-m", "pytest", *selection, f"--junitxml={report}"]
-            status, output = self._watch([*command, *self.pytest_arguments])
+            command = [str(python), "-m", "pytest", *selection, f"--junitxml={report}"]
+            command += self.pytest_arguments
+            status, output = self._watch([*command, *workers], environment)
             counts = read_junit(report)
             failed = failed_tests(report)
             self.summaries.append("\n".join(summary_of(output)))
             if counts.failed == len(failed) and 0 < len(failed) <= MOST_UNSTABLE:
                 say("once more, by themselves: " + ", ".join(failed))
                 only = ["--last-failed", "--last-failed-no-failures", "none"]
-                status, _ = self._watch([*command, *self.pytest_arguments, *only])
+                status, _ = self._watch([*command, *only], environment)
                 again = read_junit(report)
                 if status == 0 and (again.passed, again.failed) == (counts.failed, 0):
                     self.unstable += failed
-                    counts.passed, counts.failed = counts.passed + counts.failed, 0
+                    if not self.full:
+                        counts.passed, counts.failed = counts.passed + counts.failed, 0
         if status != 0 and counts.failed == 0:
             counts.failed = 1
         return counts
@@ -148,13 +188,15 @@ class Gate:
     def _call(self, command: list[str]) -> int:
         return subprocess.run(command, cwd=ROOT, env=self.environment, check=False).returncode
 
-    def _watch(self, command: list[str]) -> tuple[int, str]:
+    def _watch(
+        self, command: list[str], environment: dict[str, str] | None = None
+    ) -> tuple[int, str]:
         """Run, showing the output as it comes and keeping it."""
         lines = []
         with subprocess.Popen(
             command,
             cwd=ROOT,
-            env=self.environment,
+            env=environment or self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             encoding="utf-8",
@@ -169,6 +211,19 @@ class Gate:
     @staticmethod
     def _as_check(status: int) -> Counts:
         return Counts(passed=1) if status == 0 else Counts(failed=1)
+
+
+def tested(python: Path, environment: dict[str, str]) -> dict[str, str]:
+    """What tells the tests, and all they start, which Python ranksafe runs on."""
+    path = os.pathsep.join([str(python.parent), environment.get("PATH", "")])
+    return {"PATH": path, "RANKSAFE_TEST_PYTHON": str(python)}
+
+
+def worker_count() -> int:
+    """How many tests run at once: one more than the cores that are ours, since some wait for most of their time."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return min(cores + 1, MOST_WORKERS)
 
 
 def node_version() -> int:
@@ -243,7 +298,11 @@ def run(gate: Gate, steps: list[Step]) -> int:
             break
         say(step.name)
         began = time.monotonic()
-        counts = step.run()
+        try:
+            counts = step.run()
+        except SetUpError as error:
+            say(str(error))
+            counts = Counts(failed=1)
         say(
             f"{step.name}: {counts.passed} passed, {counts.failed} failed ({time.monotonic() - began:.0f} s)"
         )

@@ -10,7 +10,7 @@ import ast
 import io
 import random
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -24,9 +24,9 @@ from ranksafe.checker.rule_folder import RuleFolder
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.rank_flow import rank_issues
+from ranksafe.semantics.cross_file import Project
 from ranksafe.semantics.facts import data_parallel_reachable
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.cross_file import Project
 
 
 def _metadata(code: str) -> RuleMetadata:
@@ -161,62 +161,42 @@ def random_edit(text: str, rng: random.Random) -> Edit:
     """One edit as people make them: typing, deleting, cutting short, moving lines, commenting out."""
     lines = text.split("\n")
     number = rng.randrange(len(lines))
-    line = lines[number]
-    kind = rng.choice(
-        ["type", "delete-token", "truncate", "insert-line", "delete-lines", "comment", "duplicate", "indent",
-         "delete-closer", "quote", "rename", "half-typed"]
-    )  # fmt: skip
+    kind = rng.choice([*_EDITS])
     last = number
-    if kind == "type":
-        column = rng.randrange(len(line) + 1)
-        line = (
-            line[:column]
-            + rng.choice(["x", "z1", " ", ".", "(", ")", "=", "\n", "🤗"])
-            + line[column:]
-        )
-    elif kind == "delete-token":
-        line = _without_token(line, rng)
-    elif kind == "truncate":
-        line = line[: rng.randrange(len(line) + 1)]
-    elif kind == "insert-line":
-        indent = line[: len(line) - len(line.lstrip())]
-        new = rng.choice(
-            [
-                "x = 1",
-                "import torch",
-                "import torch as nn",
-                "for i in y:",
-                "return",
-                "model = None",
-                "",
-            ]
-        )
-        line = f"{indent}{new}\n{line}"
-    elif kind == "delete-lines":
+    if kind == "delete-lines":
         last = min(number + rng.randrange(1, 4), len(lines) - 1)
-        line = ""
-    elif kind == "comment":
-        line = "# " + line
-    elif kind == "duplicate":
-        line = f"{line}\n{line}"
-    elif kind == "indent":
-        line = line[4:] if line.startswith("    ") and rng.random() < 0.5 else "    " + line
-    elif kind == "delete-closer":
-        closers = [index for index, character in enumerate(line) if character in ")]}"]
-        if closers:
-            cut = rng.choice(closers)
-            line = line[:cut] + line[cut + 1 :]
-    elif kind == "quote":
-        line += rng.choice(['"', "'", '"""'])
-    elif kind == "rename":
-        line = line.replace("model", "modle").replace("self", "slef")
-    else:
-        indent = line[: len(line) - len(line.lstrip())]
-        new = rng.choice(
-            ["model.", "trainer = Trainer(", "if x", "def f(", "class A", "from torch import", "@"]
-        )
-        line = f"{line}\n{indent}{new}"
+    line = _EDITS[kind](lines[number], rng)
     return Edit("\n".join([*lines[:number], line, *lines[last + 1 :]]), number, last, kind)
+
+
+def _type(line: str, rng: random.Random) -> str:
+    column = rng.randrange(len(line) + 1)
+    typed = rng.choice(["x", "z1", " ", ".", "(", ")", "=", "\n", "🤗"])
+    return line[:column] + typed + line[column:]
+
+
+def _insert_line(line: str, rng: random.Random) -> str:
+    whole = ["x = 1", "import torch", "import torch as nn", "for i in y:", "return", "model = None"]
+    return f"{_indent_of(line)}{rng.choice([*whole, ''])}\n{line}"
+
+
+def _half_type(line: str, rng: random.Random) -> str:
+    half = ["model.", "trainer = Trainer(", "if x", "def f(", "class A", "from torch import", "@"]
+    return f"{line}\n{_indent_of(line)}{rng.choice(half)}"
+
+
+def _indent(line: str, rng: random.Random) -> str:
+    return line[4:] if line.startswith("    ") and rng.random() < 0.5 else "    " + line
+
+
+def _delete_closer(line: str, rng: random.Random) -> str:
+    closers = [index for index, character in enumerate(line) if character in ")]}"]
+    cut = rng.choice(closers) if closers else len(line)
+    return line[:cut] + line[cut + 1 :]
+
+
+def _indent_of(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
 
 
 def _without_token(line: str, rng: random.Random) -> str:
@@ -232,6 +212,23 @@ def _without_token(line: str, rng: random.Random) -> str:
         return line
     token = rng.choice(tokens)
     return line[: token.start[1]] + line[token.end[1] :]
+
+
+_EDITS: dict[str, Callable[[str, random.Random], str]] = {
+    "type": _type,
+    "delete-token": _without_token,
+    "truncate": lambda line, rng: line[: rng.randrange(len(line) + 1)],
+    "insert-line": _insert_line,
+    "delete-lines": lambda *_: "",
+    "comment": lambda line, _: "# " + line,
+    "duplicate": lambda line, _: f"{line}\n{line}",
+    "indent": _indent,
+    "delete-closer": _delete_closer,
+    "quote": lambda line, rng: line + rng.choice(['"', "'", '"""']),
+    "rename": lambda line, _: line.replace("model", "modle").replace("self", "slef"),
+    "half-typed": _half_type,
+}
+"""Of one line, by name."""
 
 
 def parses(text: str) -> bool:

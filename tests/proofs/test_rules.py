@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,17 +11,60 @@ from ranksafe.checker.registry import Registry
 from ranksafe.checker.rule_folder import RuleFolder
 from ranksafe.runs.proof import ProgramReport, ProofOutcome, run_program
 from ranksafe.runs.proofs.header import ExpectedException, RunsOn, read_header
+from ranksafe.runs.proofs.judgement import Judgement
+
+from tests.proofs.forked import judge_forked
 
 RULES = [folder for folder in Registry.load(entry_points=False).rules if folder.has_proof]
+LAUNCHED = {"RS201"}
+"""Proofs on CPU ranks that the gate starts with accelerate's launcher, as a user does; the long tests do it with all."""
+
+
+def can_be_forked(folder: RuleFolder) -> bool:
+    """Whether its proof runs on CPU ranks, with the libraries that the test environment has."""
+    headers = [read_header(program) for program in programs_of(folder)]
+    return all(each.runs_on is RunsOn.CPU_RANKS and not each.requires for each in headers)
+
+
+def programs_of(folder: RuleFolder) -> list[Path]:
+    return [folder.failing_proof, folder.fixed_proof]
+
+
+FORKED = [folder for folder in RULES if can_be_forked(folder)]
+
+
+@pytest.fixture(scope="module")
+def forked(torch_python: Path) -> dict[Path, Judgement]:
+    return judge_forked([program for each in FORKED for program in programs_of(each)], torch_python)
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("folder", RULES, ids=lambda folder: folder.metadata.code)
+@pytest.mark.parametrize("folder", FORKED, ids=lambda folder: folder.metadata.code)
+def test_proof_in_forked_ranks(folder: RuleFolder, forked: dict[Path, Judgement]) -> None:
+    for program in programs_of(folder):
+        judgement = forked[program]
+        assert judgement.outcome is ProofOutcome.PROVED, f"{program}: {judgement.explanation.en}"
+
+
+def launched() -> list[object]:
+    forked_too = {folder.metadata.code for folder in FORKED} - LAUNCHED
+    return [
+        pytest.param(
+            folder,
+            id=folder.metadata.code,
+            marks=[pytest.mark.long] if folder.metadata.code in forked_too else [],
+        )
+        for folder in RULES
+    ]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("folder", launched())
 def test_proof(folder: RuleFolder, torch_python: Path) -> None:
     # Each program is one or two processes that mostly import torch: two at a time keep two cores busy.
     with ThreadPoolExecutor(2) as pool:
-        programs = [folder.failing_proof, folder.fixed_proof]
-        reports = list(pool.map(lambda program: run_program(program, torch_python), programs))
+        run = functools.partial(run_program, interpreter=torch_python)
+        reports = list(pool.map(run, programs_of(folder)))
     for report in reports:
         check(report)
 
@@ -44,5 +88,5 @@ def check(report: ProgramReport) -> None:
 @pytest.mark.parametrize("seed", ["RS501", "RS101", "RS201", "RS301", "RS302", "RS510"])
 def test_the_seeds_run_without_gpus(seed: str) -> None:
     folder = next(folder for folder in RULES if folder.metadata.code == seed)
-    for program in (folder.failing_proof, folder.fixed_proof):
+    for program in programs_of(folder):
         assert read_header(program).runs_on is not RunsOn.CUDA

@@ -13,7 +13,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("name", ["data_parallel", "wrong_device", "ranks"])
+@pytest.mark.parametrize("name", ["data_parallel", "wrong_device", "ranks", "lines_in_pieces"])
 def test_program(name: str, torch_python: Path) -> None:
     check(run_program(PROGRAMS / f"{name}.py", torch_python))
 

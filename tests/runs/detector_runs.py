@@ -18,7 +18,7 @@ from ranksafe.runs.launch_plan import free_port
 from ranksafe.runs.model import Failure
 
 PROGRAMS = Path(__file__).parent / "detector_programs"
-_LONGEST_SECONDS = 120.0
+_LONGEST_SECONDS = 300.0
 _TORN_DOWN = "terminate called without an active exception"
 """What the C++ runtime says where a thread of gloo still runs while the process ends (torch 2.13, rarely)."""
 

@@ -195,7 +195,7 @@ def test_frames_have_exact_columns_in_characters(tmp_path: Path) -> None:
         assert line[frame.column - 1 : frame.end_column - 1] == "[值][3]"
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="exception groups came with CPython 3.11")
+@pytest.mark.since_python(11)
 def test_causes_contexts_groups_and_notes_are_kept(tmp_path: Path) -> None:
     text = """
 def inner():
@@ -292,7 +292,7 @@ def test_heartbeats_tell_where_a_killed_rank_was(tmp_path: Path) -> None:
     assert rank.beat[-1].line in (3, 4)
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="the line table has another form")
+@pytest.mark.since_python(11)
 def test_a_frame_between_two_lines_is_at_the_line_before(tmp_path: Path) -> None:
     text = """import os, signal, sys, time
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from collections.abc import Callable
 
@@ -75,7 +74,7 @@ def test_what_was_printed_is_read_back(action: Callable[[], None]) -> None:
     _compare(error, found[0])
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason="exception groups came with CPython 3.11")
+@pytest.mark.since_python(11)
 def test_members_of_a_group_are_read() -> None:
     text = """\
   + Exception Group Traceback (most recent call last):

@@ -23,15 +23,21 @@ def test_counts_of_pytest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("test", "counts", "unstable"),
+    ("test", "full", "counts", "unstable"),
     [
-        ("assert seen", gate.Counts(2, 0), 1),
-        ("assert False", gate.Counts(1, 1), 0),
-        ("raise SystemExit(3)", gate.Counts(1, 1), 0),
+        ("assert seen", False, gate.Counts(2, 0), 1),
+        ("assert seen", True, gate.Counts(1, 1), 1),
+        ("assert False", False, gate.Counts(1, 1), 0),
+        ("raise SystemExit(3)", False, gate.Counts(1, 1), 0),
     ],
 )
 def test_what_fails_is_run_once_more_and_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test: str, counts: gate.Counts, unstable: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    test: str,
+    full: bool,
+    counts: gate.Counts,
+    unstable: int,
 ) -> None:
     mark = tmp_path / "seen"
     text = f"""from pathlib import Path
@@ -45,9 +51,23 @@ def test_shaky():
 """
     (tmp_path / "test_both.py").write_text(text, encoding="utf-8")
     monkeypatch.setattr(gate, "ROOT", tmp_path)
-    runner = gate.Gate(full=True, pytest_arguments=[])
+    runner = gate.Gate(full=full, pytest_arguments=[])
     assert runner.pytest() == counts
     assert len(runner.unstable) == unstable
+
+
+def test_a_python_that_is_missing_is_named_with_the_command_that_brings_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
+    counts = gate.Gate(full=True, pytest_arguments=[]).pytest_on_others()
+    assert counts == gate.Counts(
+        skipped=[
+            "Python 3.10 is needed: uv python install 3.10",
+            "Python 3.14 is needed: uv python install 3.14",
+        ]
+    )
 
 
 @pytest.mark.parametrize("content", [None, "", "<testsuites>"])

@@ -121,10 +121,8 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int, bool, list[_Comment]]]
                 first = line
         elif kind == "comment":
             comments.append((line, token.start(), content))
-        elif kind == "string":
+        elif kind in ("string", "continued"):
             line += content.count("\n")
-        elif kind == "continued":
-            line += 1
         else:
             code_here = True
             depth = max(0, depth + _NESTING.get(kind, 0))

@@ -99,9 +99,10 @@ def _answer(
 
 
 def _command(session: Session, name: str) -> Callable[..., Awaitable[Any]]:
-    # Not a partial: pygls would match the client's arguments with all parameters of its function. Any, not object: it
-    # hands the server itself to a first parameter whose type it fits.
+    # Not a partial: pygls would match the client's arguments with all parameters of its function.
     async def answer(*arguments: Any) -> Any:
         return await commands.execute(session, name, *arguments)
 
+    # pygls hands the server itself to a first parameter whose type it fits, and takes no Any before Python 3.11.
+    answer.__annotations__.clear()
     return answer

@@ -93,8 +93,10 @@ def _is_placed(module: Module, node: ast.expr, depth: int) -> bool:
     if isinstance(node, (ast.UnaryOp, ast.Subscript)):
         inner = node.operand if isinstance(node, ast.UnaryOp) else node.value
         return _is_placed(module, inner, depth + 1)
-    if not isinstance(node, ast.Call):
-        return False
+    return isinstance(node, ast.Call) and _is_placed_by_call(module, node, depth)
+
+
+def _is_placed_by_call(module: Module, node: ast.Call, depth: int) -> bool:
     for keyword in node.keywords:
         if keyword.arg == "device":
             return _is_gpu(module, keyword.value)

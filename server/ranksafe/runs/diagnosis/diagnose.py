@@ -135,13 +135,7 @@ def evidence_of(said: SaidBy) -> Evidence:
         add_loose(ranks, said, report, launcher, ended=ended)
     add_threads(ranks, said)
     caused = any(rank.raised and not _only_follows(rank) for rank in ranks.values())
-    for number, code in report.exits.items():
-        # Where one rank's error is in the log, bare exit codes of others say nothing.
-        if code < 0 or not caused:
-            ranks.setdefault(number, RankEvidence(number))
-    for number, pid in report.pids.items():
-        if number in ranks:
-            ranks[number].pid = pid
+    _add_reported(ranks, report, caused=caused)
     _add_stack(ranks, launcher, report)
     if not caused and not _by_signal(report):
         _add_printed(ranks, said, report, ended)
@@ -161,6 +155,17 @@ def evidence_of(said: SaidBy) -> Evidence:
     if not failed:
         return Evidence({}, launcher="", returncode=None)
     return Evidence(ranks, launcher="\n".join(reports), returncode=1, repeats=said.repeats)
+
+
+def _add_reported(ranks: dict[int, RankEvidence], report: LauncherReport, *, caused: bool) -> None:
+    """What the launcher tells of ranks: exit codes and processes."""
+    for number, code in report.exits.items():
+        # Where one rank's error is in the log, bare exit codes of others say nothing.
+        if code < 0 or not caused:
+            ranks.setdefault(number, RankEvidence(number))
+    for number, pid in report.pids.items():
+        if number in ranks:
+            ranks[number].pid = pid
 
 
 def _by_signal(report: LauncherReport) -> bool:

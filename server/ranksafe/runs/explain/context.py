@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 from ranksafe.localization import Translated
@@ -19,7 +19,7 @@ from ranksafe.runs.explain.what_others_did import (
     with_the_silent,
 )
 from ranksafe.runs.explain.words import both
-from ranksafe.runs.model import Failure, Frame
+from ranksafe.runs.model import Failure
 
 OF_TWO_RANKS = frozenset({"collective-shape-mismatch", "collective-mismatch"})
 """Kinds of failure in which two ranks have a part."""
@@ -69,46 +69,46 @@ _WORKER_SAYS = re.compile(r"Unexpected bus error encountered in worker[^\n]*")
 
 def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
     """The failure with what only the whole run can tell."""
-    if failure.kind == "collective-timeout":
-        return compared(failure, evidence, report)
-    if failure.kind == "collective-failed" and "Hccl" in failure.message:
-        silent = with_the_silent(failure, evidence, report)
-        return failure if silent is None else replace(failure, explanation=silent)
-    if failure.kind == gpu_memory.KIND:
-        return _with_own_processes(failure, evidence, report)
-    if failure.kind in ("killed", "worker-killed", "worker-died", "ray-worker-died"):
-        proven = _with_workers_word(_with_proof(failure, evidence), evidence)
-        told = with_last_line(proven.explanation, failure.rank, evidence)
-        return replace(proven, explanation=told)
     if failure.kind == "fatal-signal":
         failure = _with_last_words(failure, evidence, report)
-    if failure.kind in OF_TWO_RANKS:
-        return with_places(failure, evidence)
-    if failure.kind == "cuda-assert":
-        return _with_kernel_check(failure, evidence)
-    if failure.kind == "extension-not-built":
-        return _with_compilers_words(failure, evidence)
-    if failure.kind == "nccl-connection-refused":
-        return _with_communicators(failure, evidence)
-    if failure.kind in ("nccl-system-error", "nccl-invalid-usage"):
-        return _with_warning_of_nccl(failure, evidence)
-    if failure.kind == "peer-lost" and _NO_OTHERS in evidence.launcher:
+    add = _ADDITIONS.get(failure.kind)
+    return failure if add is None else add(failure, evidence, report)
+
+
+def _with_the_silent(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
+    silent = with_the_silent(failure, evidence, report) if "Hccl" in failure.message else None
+    return failure if silent is None else replace(failure, explanation=silent)
+
+
+def _with_killer(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
+    """What killed the process, and what the rank wrote last."""
+    proven = _with_workers_word(_with_proof(failure, evidence), evidence)
+    told = with_last_line(proven.explanation, failure.rank, evidence)
+    return replace(proven, explanation=told)
+
+
+def _with_places(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
+    return with_places(failure, evidence)
+
+
+def _with_lost_peer(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
+    """Whether anyone saw another rank fail."""
+    if _NO_OTHERS in evidence.launcher:
         return replace(failure, explanation=both(failure.explanation, _NO_OTHER_FAILED))
-    if failure.kind == "peer-lost" and set(report.exits) <= {failure.rank}:
+    if set(report.exits) <= {failure.rank}:
         return replace(failure, explanation=both(failure.explanation, _NONE_TOLD))
-    if failure.kind == "port-in-use" and (failure.rank is None or failure.rank < 0):
-        return replace(failure, rank=_listener(failure.frames))
-    if failure.kind == "too-few-gpus":
-        return _with_local_rank(failure, report)
     return failure
 
 
-def _listener(frames: Sequence[Frame]) -> int | None:
+def _with_listener(failure: Failure, _: Evidence, __: LauncherReport) -> Failure:
     """Rank 0, if it was about to keep the store itself: no other rank listens (torch 1.11 to 2.13, rendezvous.py)."""
-    return 0 if any(frame.function == "_create_c10d_store" for frame in frames) else None
+    if failure.rank is not None and failure.rank >= 0:
+        return failure
+    listens = any(frame.function == "_create_c10d_store" for frame in failure.frames)
+    return replace(failure, rank=0 if listens else None)
 
 
-def _with_local_rank(failure: Failure, report: LauncherReport) -> Failure:
+def _with_local_rank(failure: Failure, _: Evidence, report: LauncherReport) -> Failure:
     """The number that the GPU of a rank on a later machine should have had."""
     local = None if failure.rank is None else report.local_ranks.get(failure.rank)
     if local is None or local == failure.rank:
@@ -117,7 +117,7 @@ def _with_local_rank(failure: Failure, report: LauncherReport) -> Failure:
     return replace(failure, explanation=both(failure.explanation, said))
 
 
-def _with_compilers_words(failure: Failure, evidence: Evidence) -> Failure:
+def _with_compilers_words(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
     """An extension that was not built with the first error of the compiler, if that is in the log."""
     found = _OF_COMPILER.search(everything(evidence))
     if found is None:
@@ -126,7 +126,7 @@ def _with_compilers_words(failure: Failure, evidence: Evidence) -> Failure:
     return replace(failure, explanation=both(failure.explanation, said))
 
 
-def _with_communicators(failure: Failure, evidence: Evidence) -> Failure:
+def _with_communicators(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
     """A refused connection with the communicators that the ranks last began, where these are not the same."""
     begun: dict[int, str] = {}
     for found in _COMMUNICATOR.finditer(everything(evidence)):
@@ -137,7 +137,7 @@ def _with_communicators(failure: Failure, evidence: Evidence) -> Failure:
     return replace(failure, explanation=_DIFFERENT_COMMUNICATORS.filled(ids=listed))
 
 
-def _with_warning_of_nccl(failure: Failure, evidence: Evidence) -> Failure:
+def _with_warning_of_nccl(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
     """What NCCL itself had printed: a cause that is known, or its words."""
     printed = everything(evidence)
     said = [found["words"].strip() for found in _NCCL_WARNS.finditer(printed)]
@@ -214,7 +214,7 @@ def _uncaught_in_cpp(failure: Failure, text: str) -> Failure | None:
     return None
 
 
-def _with_kernel_check(failure: Failure, evidence: Evidence) -> Failure:
+def _with_kernel_check(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
     """Which check failed, and how often it was printed."""
     said = everything(evidence)
     checks = [match(line[0], printed=True) for line in _KERNEL_CHECK.finditer(said)]
@@ -227,6 +227,22 @@ def _with_kernel_check(failure: Failure, evidence: Evidence) -> Failure:
             explanation = both(explanation, _PRINTED_OFTEN.filled(count=count))
     return replace(failure, explanation=explanation)
 
+
+_ADDITIONS: dict[str, Callable[[Failure, Evidence, LauncherReport], Failure]] = {
+    "collective-timeout": compared,
+    "collective-failed": _with_the_silent,
+    gpu_memory.KIND: _with_own_processes,
+    **dict.fromkeys(("killed", "worker-killed", "worker-died", "ray-worker-died"), _with_killer),
+    **dict.fromkeys(OF_TWO_RANKS, _with_places),
+    "cuda-assert": _with_kernel_check,
+    "extension-not-built": _with_compilers_words,
+    "nccl-connection-refused": _with_communicators,
+    **dict.fromkeys(("nccl-system-error", "nccl-invalid-usage"), _with_warning_of_nccl),
+    "peer-lost": _with_lost_peer,
+    "port-in-use": _with_listener,
+    "too-few-gpus": _with_local_rank,
+}
+"""By kind of failure: what the run adds to it."""
 
 _THREAD_LEFT = Translated(
     en="A thread of compiled code was still running when the process ended, which C++ answers with SIGABRT "

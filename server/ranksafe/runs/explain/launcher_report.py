@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -81,6 +82,25 @@ def read_launcher(text: str) -> LauncherReport:
     With several machines each has a launcher, and each names a root cause of its own: the earliest counts.
     """
     report = LauncherReport()
+    _read_torchrun(report, text)
+    for rank, code in _first_ends(text):
+        _add(report, rank, code)
+    for rank, code in _ends(text):
+        report.exits.setdefault(rank, code)
+    for task, exited in exited_tasks(text):
+        if task not in report.exits:
+            _add(report, task, _of_shell(exited))
+    first = _root_cause(text)
+    report.first = report.first if first is None else first
+    report.stopped_pids = {int(match["pid"]) for match in _STOPPED.finditer(text)}
+    if status := _STATUS.search(text):
+        report.only_exit = int(status["code"])
+    elif died := _SIGNAL.search(text):
+        report.only_exit = -int(died["number"])
+    return report
+
+
+def _read_torchrun(report: LauncherReport, text: str) -> None:
     for match in _SUMMARY.finditer(text):
         rank = int(match["rank"])
         report.exits[rank], report.pids[rank] = int(match["code"]), int(match["pid"])
@@ -94,36 +114,38 @@ def read_launcher(text: str) -> LauncherReport:
             report.exits[int(match["rank"])] = int(match["code"])
             report.pids[int(match["rank"])] = int(match["pid"])
             report.first = int(match["rank"]) if report.first is None else report.first
+
+
+def _first_ends(text: str) -> Iterator[tuple[int, int]]:
+    """Rank and exit code, from launchers that tell of the rank whose end they saw first."""
     for match in _LIGHTNING.finditer(text):
-        _add(report, int(match["rank"]), int(match["code"]))
+        yield int(match["rank"]), int(match["code"])
     for match in _DEEPSPEED.finditer(text):
-        _add(report, _of_last_started(match["rank"]), int(match["code"]))
+        yield _of_last_started(match["rank"]), int(match["code"])
     for match in _ONE_OF_SEVERAL.finditer(text):
         code = int(match["status"]) if match["status"] else -int(match["signal"])
-        _add(report, _of_last_started(match["rank"]), code)
+        yield _of_last_started(match["rank"]), code
     for match in _MPIRUN.finditer(text):
-        _add(report, int(match["rank"]), -int(match["signal"]))
+        yield int(match["rank"]), -int(match["signal"])
+
+
+def _ends(text: str) -> Iterator[tuple[int, int]]:
+    """Rank and exit code, from launchers that tell of ranks in any order."""
     for match in _PLAINLY.finditer(text):
         if int(match["code"]):
-            report.exits.setdefault(int(match["rank"]), _of_shell(int(match["code"])))
+            yield int(match["rank"]), _of_shell(int(match["code"]))
     for match in _SPAWNED.finditer(text):
         number = getattr(signal, match["signal"] or "", 0)
-        report.exits.setdefault(int(match["rank"]), int(match["code"] or -number))
-    for task, exited in exited_tasks(text):
-        if task not in report.exits:
-            _add(report, task, _of_shell(exited))
+        yield int(match["rank"]), int(match["code"] or -number)
+
+
+def _root_cause(text: str) -> int | None:
+    """The rank that torchrun calls the root cause."""
     firsts = sorted((match["time"], int(match["rank"])) for match in _FIRST.finditer(text))
-    loosely = _FIRST_LOOSELY.search(text)
     if firsts:
-        report.first = firsts[0][1]
-    elif loosely:
-        report.first = int(loosely["rank"])
-    report.stopped_pids = {int(match["pid"]) for match in _STOPPED.finditer(text)}
-    if status := _STATUS.search(text):
-        report.only_exit = int(status["code"])
-    elif died := _SIGNAL.search(text):
-        report.only_exit = -int(died["number"])
-    return report
+        return firsts[0][1]
+    loosely = _FIRST_LOOSELY.search(text)
+    return int(loosely["rank"]) if loosely else None
 
 
 def _add(report: LauncherReport, rank: int, code: int) -> None:

@@ -182,12 +182,7 @@ class _Parser:
                         self.unfinished = tuple(frames)
                     return None
                 self.position += 1
-                name, first = last["type"].rsplit(".", 1)[-1], last["message"] or ""
-                if doubled := _DOUBLED.match(name):
-                    name = doubled["one"]
-                    first = re.sub(rf"\A(?:: |{name}: )*", "", first)
-                    again = first.find(first[:_TELLING], _TELLING)
-                    first = first[:again] if again > 0 else first
+                name, first = _undoubled(last["type"].rsplit(".", 1)[-1], last["message"] or "")
                 message = self._message(name, first, frames[-1].source)
                 return _unsourced(name, message, frames)
             self.position += 1
@@ -255,6 +250,17 @@ class _Parser:
     def _quotes(self, first: str) -> bool:
         following = (line for line in self.lines[self.position : self.position + 3] if line.strip())
         return "Caught " in first or next(following, "").startswith("-- Process ")
+
+
+def _undoubled(name: str, message: str) -> tuple[str, str]:
+    """An exception's type and message, once, where several processes wrote them into one line."""
+    doubled = _DOUBLED.match(name)
+    if doubled is None:
+        return name, message
+    one = doubled["one"]
+    message = re.sub(rf"\A(?:: |{one}: )*", "", message)
+    again = message.find(message[:_TELLING], _TELLING)
+    return one, message[:again] if again > 0 else message
 
 
 def _append(found: list[Located], each: Located, relation: str | None, member: bool) -> None:

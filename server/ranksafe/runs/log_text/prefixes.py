@@ -12,7 +12,7 @@ stern ``pod container ``; pdsh (DeepSpeed's launcher) ``host: ``; Open MPI ``[1,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _PREFIX = re.compile(
     r"\[rank ?(?P<rank>\d{1,6})\]:? ?"  # torch's excepthook, and our own log
@@ -76,6 +76,16 @@ class Origin:
     """The rank that the line itself names."""
 
 
+@dataclass(slots=True)
+class _Marks:
+    """What the marks of one line have told so far; see `Origin`."""
+
+    parts: list[str] = field(default_factory=list)
+    number: int | None = None
+    is_node: bool = False
+    rank: int | None = None
+
+
 class Prefixes:
     """Takes the marks off lines. Labels that are too like other text count only once they were seen to be labels."""
 
@@ -89,62 +99,52 @@ class Prefixes:
 
     def split(self, line: str) -> tuple[Origin, str]:
         """The origin of one line, and the line without its marks."""
-        first = line[:1]
-        if not first or first.isspace():
+        if not line or line[0].isspace():
             return _NOBODY, line
-        parts: list[str] = []
-        rank: int | None = None
-        number: int | None = None
-        is_node = False
-        if first.isdigit() and (self._labelled or _LABELLED.match(line)):
-            label = _LABEL.match(line)
-            if label:
-                self._labelled = True
-                parts.append(f"task{label['task']}")
-                number, line = int(label["task"]), line[label.end() :]
-        elif first == "[" and (self._bracketed or _BRACKETED.match(line)):
-            if label := _BRACKET.match(line):
-                self._bracketed = True
-                parts.append(f"task{label['task']}")
-                number, line = int(label["task"]), line[label.end() :]
-        elif first.isalnum() and (host := self._host(line)):
-            parts.append(host)
-            is_node, line = True, line[len(host) + 2 :]
-        elif first.isalnum() and (self._stern or _STERN_SURE.match(line)):
-            pod = _STERN.match(line)
-            if pod:
-                self._stern = True
-                parts.append(pod["pod"])
-                is_node, line = True, line[pod.end() :]
-        while found := _PREFIX.match(line) or self._stamp(line):
-            line = line[found.end() :]
-            if found.re is not _PREFIX:
-                said = _RANK_IN_STAMP.search(found.group())
-                rank = int(said["rank"]) if said else rank
-                continue
-            kind = found.lastgroup
-            groups = found.groupdict()
-            if groups["rank"] is not None:
-                rank = int(groups["rank"])
-                continue
-            if any(groups[name] is not None for name in _NOBODYS):
-                continue
-            parts.append(found.group().strip(" :"))
-            is_node = kind in _NODE_KINDS
-            if is_node:
-                continue
-            own = groups["local"] or groups["ray"] or groups["mpi"] or groups["horovod"]
-            number = None if own is None else int(own)
+        marks = _Marks()
+        line = self._without_marks(self._without_label(line, marks), marks)
         if (
-            rank is None
+            marks.rank is None
             and "ank " in line
             and not _RAISED.match(line)
             and (named := RANK_IN_TEXT.search(line))
         ):
-            rank = int(named["rank"])
-        if not parts and rank is None:
+            marks.rank = int(named["rank"])
+        if not marks.parts and marks.rank is None:
             return _NOBODY, line
-        return Origin(" ".join(parts), number, is_node, rank), line
+        return Origin(" ".join(marks.parts), marks.number, marks.is_node, marks.rank), line
+
+    def _without_label(self, line: str, marks: _Marks) -> str:
+        """Take off what is a mark only where it was seen to be one: a task's number, a machine, a pod."""
+        if line[0].isdigit() and (self._labelled or _LABELLED.match(line)):
+            if label := _LABEL.match(line):
+                self._labelled = True
+                return _without_task(line, label, marks)
+        elif line[0] == "[" and (self._bracketed or _BRACKETED.match(line)):
+            if label := _BRACKET.match(line):
+                self._bracketed = True
+                return _without_task(line, label, marks)
+        elif line[0].isalnum() and (host := self._host(line)):
+            marks.parts.append(host)
+            marks.is_node = True
+            return line[len(host) + 2 :]
+        elif line[0].isalnum() and (self._stern or _STERN_SURE.match(line)):
+            if pod := _STERN.match(line):
+                self._stern = True
+                marks.parts.append(pod["pod"])
+                marks.is_node = True
+                return line[pod.end() :]
+        return line
+
+    def _without_marks(self, line: str, marks: _Marks) -> str:
+        """Take off what can be nothing but a mark, as often as there is one."""
+        while found := _PREFIX.match(line) or self._stamp(line):
+            line = line[found.end() :]
+            if found.re is _PREFIX:
+                _note(found, marks)
+            elif said := _RANK_IN_STAMP.search(found.group()):
+                marks.rank = int(said["rank"])
+        return line
 
     def _stamp(self, line: str) -> re.Match[str] | None:
         """What somebody put before every line (time, level, a quoting mark), once a traceback has shown its form."""
@@ -171,6 +171,27 @@ class Prefixes:
                 return None
             self._hosts.add(found["host"])
         return found["host"]
+
+
+def _without_task(line: str, label: re.Match[str], marks: _Marks) -> str:
+    marks.parts.append(f"task{label['task']}")
+    marks.number = int(label["task"])
+    return line[label.end() :]
+
+
+def _note(found: re.Match[str], marks: _Marks) -> None:
+    """What one of the launchers' and collectors' marks says."""
+    groups = found.groupdict()
+    if groups["rank"] is not None:
+        marks.rank = int(groups["rank"])
+        return
+    if any(groups[name] is not None for name in _NOBODYS):
+        return
+    marks.parts.append(found.group().strip(" :"))
+    marks.is_node = found.lastgroup in _NODE_KINDS
+    if not marks.is_node:
+        own = groups["local"] or groups["ray"] or groups["mpi"] or groups["horovod"]
+        marks.number = None if own is None else int(own)
 
 
 def _shape(stamp: str) -> str:

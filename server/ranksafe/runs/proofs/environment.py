@@ -7,14 +7,16 @@ those go, without dependencies, into a folder outside the project. torch always 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ranksafe.localization import Translated
@@ -25,7 +27,7 @@ old huggingface_hub that a new accelerate or datasets cannot use."""
 _COMPLETE = ".complete"
 _TIMEOUT_SECONDS = 900.0
 _installing = threading.Lock()
-"""A failing program and its fixed twin want the same overlay, perhaps at once."""
+"""A failing program and its fixed twin want the same overlay, perhaps at once; so may other processes, see `_alone`."""
 
 
 class OverlayError(Exception):
@@ -57,16 +59,29 @@ def overlay_for(
         return None
     folder = cache_directory() / "overlays" / _key(requirements, interpreter)
     marker = folder / _COMPLETE
-    with _installing:
-        if not marker.is_file():
-            on_progress(
-                Translated(
-                    "preparing {requirements} (once; kept in {folder})",
-                    "正在准备 {requirements}（仅需一次，保存在 {folder}）",
-                ).filled(requirements=" ".join(requirements), folder=folder)
-            )
-            _install(requirements, interpreter, folder)
+    if not marker.is_file():
+        with _installing, _alone(folder.parent):
+            if not marker.is_file():
+                on_progress(
+                    Translated(
+                        "preparing {requirements} (once; kept in {folder})",
+                        "正在准备 {requirements}（仅需一次，保存在 {folder}）",
+                    ).filled(requirements=" ".join(requirements), folder=folder)
+                )
+                _install(requirements, interpreter, folder)
     return folder if marker.read_text(encoding="utf-8").strip() else None
+
+
+@contextlib.contextmanager
+def _alone(overlays: Path) -> Iterator[None]:
+    """Keep other processes out. The system frees the lock when its holder dies; on Windows there is none."""
+    overlays.mkdir(parents=True, exist_ok=True)
+    with (overlays / ".lock").open("w") as lock:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _key(requirements: Sequence[str], interpreter: Path) -> str:
@@ -79,7 +94,6 @@ def _key(requirements: Sequence[str], interpreter: Path) -> str:
 
 
 def _install(requirements: Sequence[str], interpreter: Path, folder: Path) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".new-") as name:
         new = Path(name) / "overlay"
         new.mkdir()
@@ -87,8 +101,6 @@ def _install(requirements: Sequence[str], interpreter: Path, folder: Path) -> No
         if packages:
             _pip(interpreter, ["install", "--quiet", "--no-deps", "--target", str(new), *packages])
         (new / _COMPLETE).write_text("\n".join(packages), encoding="utf-8")
-        if (folder / _COMPLETE).is_file():  # another process was faster, and may be using it
-            return
         shutil.rmtree(folder, ignore_errors=True)
         new.rename(folder)
 

@@ -41,7 +41,7 @@ class Execution:
     """None: stopped by us, see `timed_out`."""
     timed_out: bool
     output: str
-    """Standard output and standard error of all processes, as they came."""
+    """Standard output and standard error of all processes; each rank's by themselves, as they came."""
     exceptions: tuple[ObservedException, ...]
     seconds: float
 

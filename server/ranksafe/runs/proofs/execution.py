@@ -81,12 +81,16 @@ def execute(
                 ended = _wait(process, deadline, should_stop)
             finally:
                 _end_session(process)
+        evidence = scratch / "evidence"
+        written = [scratch / "output", *sorted(evidence.glob("output-of-rank-*"))]
         return Execution(
             command=tuple(command),
             exit_status=process.returncode if ended else None,
             timed_out=not ended and time.monotonic() >= deadline,
-            output=(scratch / "output").read_text(encoding="utf-8", errors="replace"),
-            exceptions=read_exceptions(scratch / "evidence", program.absolute().parent),
+            output="\n".join(
+                each.read_text(encoding="utf-8", errors="replace") for each in written
+            ),
+            exceptions=read_exceptions(evidence, program.absolute().parent),
             seconds=time.monotonic() - started,
         )
 

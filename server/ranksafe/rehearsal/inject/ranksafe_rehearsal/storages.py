@@ -14,8 +14,15 @@ from .state import devices
 def install() -> None:
     """Teach ``torch.UntypedStorage`` the simulated devices."""
     storage: Any = torch.UntypedStorage
-    make, resize, move = storage.__new__, storage.resize_, storage.to
+    storage.__new__ = staticmethod(_making(storage.__new__))
+    storage.resize_ = _resizing(storage.resize_)
+    storage.to = _moving(storage.to)
+    storage.cuda, storage.cpu = _to_cuda(storage.cuda), _to_cpu(storage.cpu)
+    storage._share_cuda_ = _share
+    storage._new_shared_cuda = staticmethod(_share)
 
+
+def _making(make: Any) -> Any:
     def new(cls: Any, *arguments: Any, **keywords: Any) -> Any:
         device = keywords.get("device")
         wanted = None if device is None else torch.device(device)
@@ -28,6 +35,10 @@ def install() -> None:
             content = torch.empty(size, dtype=torch.uint8, device=wanted)
         return content.untyped_storage()
 
+    return new
+
+
+def _resizing(resize: Any) -> Any:
     @functools.wraps(resize)
     def resize_storage(self: Any, size: int) -> Any:
         if self.device.type != "cuda":
@@ -37,6 +48,10 @@ def install() -> None:
             torch.empty(int(size), dtype=torch.uint8, device=self.device)
         return self
 
+    return resize_storage
+
+
+def _moving(move: Any) -> Any:
     @functools.wraps(move)
     def to(self: Any, *arguments: Any, **keywords: Any) -> Any:
         target = torch.device(keywords.get("device", arguments[0] if arguments else "cpu"))
@@ -49,26 +64,30 @@ def install() -> None:
         content = torch.empty(0, dtype=torch.uint8, device=self.device).set_(self)
         return content.to(target).untyped_storage()
 
-    @functools.wraps(storage.cuda)
+    return to
+
+
+def _to_cuda(original: Any) -> Any:
+    @functools.wraps(original)
     def cuda(self: Any, device: Any = None, non_blocking: bool = False) -> Any:
         index = torch.cuda._utils._get_device_index(device, optional=True)
-        return to(self, torch.device("cuda", index))
+        return self.to(torch.device("cuda", index))
 
-    keep = storage.cpu
+    return cuda
 
+
+def _to_cpu(keep: Any) -> Any:
     @functools.wraps(keep)
     def cpu(self: Any) -> Any:
-        return to(self, torch.device("cpu")) if self.device.type == "cuda" else keep(self)
+        return self.to(torch.device("cpu")) if self.device.type == "cuda" else keep(self)
 
-    def share(*_: Any, **__: Any) -> None:
-        refuse(
-            "shared-memory",
-            "torch.UntypedStorage._share_cuda_",
-            "a CUDA tensor cannot be sent to another process on simulated GPUs",
-            "模拟 GPU 无法在进程之间传递 CUDA 张量",
-        )
+    return cpu
 
-    storage.__new__ = staticmethod(new)
-    storage.resize_, storage.to, storage.cuda, storage.cpu = resize_storage, to, cuda, cpu
-    storage._share_cuda_ = share
-    storage._new_shared_cuda = staticmethod(share)
+
+def _share(*_: Any, **__: Any) -> None:
+    refuse(
+        "shared-memory",
+        "torch.UntypedStorage._share_cuda_",
+        "a CUDA tensor cannot be sent to another process on simulated GPUs",
+        "模拟 GPU 无法在进程之间传递 CUDA 张量",
+    )

@@ -1,8 +1,8 @@
 """Rides along in every Python process of a proof: this folder stands first on PYTHONPATH (standard library only).
 
-Records an uncaught exception with its frames in RANKSAFE_PROOF_EVIDENCE, one file per process, and installs the
-emulated DataParallel after ``import torch`` where RANKSAFE_PROOF_REPLICAS asks for it. Nothing here may change the
-program's outcome otherwise.
+Records an uncaught exception with its frames in RANKSAFE_PROOF_EVIDENCE, one file per process, gives each rank of a
+launcher a file there for what it writes, and installs the emulated DataParallel after ``import torch`` where
+RANKSAFE_PROOF_REPLICAS asks for it. Nothing here may change the program's outcome otherwise.
 """
 
 from __future__ import annotations
@@ -41,6 +41,15 @@ def _record_exceptions(folder: str) -> None:
         previous(kind, value, trace)
 
     sys.excepthook = record
+
+
+def _keep_output_apart(folder: str, rank: str) -> None:
+    """Ranks share their launcher's streams and write unbuffered, so the pieces of their lines would mix there."""
+    name = os.path.join(folder, "output-of-rank-" + rank)
+    file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    os.close(file)
 
 
 class _AfterTorch:
@@ -88,9 +97,14 @@ def _run_the_shadowed_one() -> None:
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
-_is_launcher = "RANKSAFE_PROOF_LAUNCHED" in os.environ and "RANK" not in os.environ
-if os.environ.get("RANKSAFE_PROOF_EVIDENCE") and not _is_launcher:
-    _record_exceptions(os.environ["RANKSAFE_PROOF_EVIDENCE"])
+_evidence, _rank = os.environ.get("RANKSAFE_PROOF_EVIDENCE"), os.environ.get("RANK")
+_launched = "RANKSAFE_PROOF_LAUNCHED" in os.environ
+if _evidence and not (_launched and _rank is None):
+    _record_exceptions(_evidence)
+if _evidence and _launched and _rank is not None:
+    # What the rank starts itself writes where the rank lets it.
+    del os.environ["RANKSAFE_PROOF_LAUNCHED"]
+    _keep_output_apart(_evidence, _rank)
 if os.environ.get("RANKSAFE_PROOF_REPLICAS"):
     sys.meta_path.insert(
         0, _AfterTorch(lambda: _emulate(int(os.environ["RANKSAFE_PROOF_REPLICAS"])))
