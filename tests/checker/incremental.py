@@ -23,9 +23,9 @@ from ranksafe.checker.rule import Rule, RuleMetadata, Scope
 from ranksafe.checker.rule_folder import RuleFolder
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
+from ranksafe.semantics.cross_file import Project
 from ranksafe.semantics.facts import data_parallel_reachable
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.cross_file import Project
 
 
 def _metadata(code: str) -> RuleMetadata:

@@ -28,9 +28,9 @@ def main():
 TRAINING = "import torch\nfrom model import Net\n\nwrapped = torch.nn.DataParallel(Net())\n"
 
 
-def opened(folder: Path) -> DocumentAnalysis:
+def opened(folder: Path, text: str = MODEL) -> DocumentAnalysis:
     analyzer = Analyzer(Registry.load(), Configuration(), LaunchContext(), ProjectIndex(folder))
-    return analyzer.open(folder / "model.py", MODEL)
+    return analyzer.open(folder / "model.py", text)
 
 
 def codes(analysis: DocumentAnalysis) -> list[str]:
@@ -47,6 +47,20 @@ def test_a_model_that_nobody_trains(tmp_path: Path) -> None:
     analysis.change(MODEL, 10, 10)
     analysis.settle()
     assert analysis.module is None
+
+
+def test_words_that_are_gone_let_no_rule_run(tmp_path: Path) -> None:
+    (tmp_path / "tuning.py").write_text(
+        "from transformers import Trainer\n\n\nclass Tuner(Trainer):\n    pass\n"
+    )
+    text = f"from tuning import Tuner\n{MODEL}\n\nworld_size = 2\nTuner(Net())\n# "
+    last = text.count("\n")
+    analysis = opened(tmp_path, text + "Trainer")
+    assert codes(analysis) == ["RS210"]
+    analysis.change(text, last, last)
+    analysis.settle()
+    assert analysis.module is not None
+    assert codes(analysis) == codes(opened(tmp_path, text)) == []
 
 
 def test_a_model_that_another_file_wraps(tmp_path: Path) -> None:
