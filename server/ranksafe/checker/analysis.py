@@ -196,13 +196,24 @@ class DocumentAnalysis:
         self._findings = None
         if self.module is None or self.status == "stale":
             self._build([])
-        elif self._analyzer.active_in(self.path, self._source.text) is None:
-            self._drop()
-        elif self.status == "partial" and parse(self._source.text) is not None:
-            self._build([])
+        else:
+            self._leave_out_rules()
+            if self.status == "partial" and parse(self._source.text) is not None:
+                self._build([])
         if self._rest_is_due and self.module is not None and self.status != "stale":
             self._run_at_rest(self.module)
         return self.findings != before
+
+    def _leave_out_rules(self) -> None:
+        """Words that were typed and taken away again may have let rules run that would not run now."""
+        active = self._analyzer.active_in(self.path, self._source.text)
+        if active is None:
+            self._drop()
+        elif self.module is not None and active.codes < self._rules.codes:
+            self._active = active
+            for unit in self.module.all_units():
+                self._forget(unit)
+            self._check(set())
 
     def reconfigure(self, analyzer: Analyzer) -> None:
         """Take over other rules, configuration, launch context or project."""

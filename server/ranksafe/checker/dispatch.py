@@ -23,9 +23,7 @@ class Dispatcher:
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         # The rule about suppression comments listens to nothing: it is asked elsewhere.
-        self.rules = tuple(
-            rule for rule in rules if rule.listens_to or rule.scope is Scope.MODULE or rule.mentions
-        )
+        self.rules = tuple(rule for rule in rules if rule.listens_to or rule.scope is Scope.MODULE)
         self.by_kind: dict[type[ast.AST], list[Rule]] = {}
         self.class_rules = [rule for rule in rules if rule.scope is Scope.CLASS]
         whole = [rule for rule in rules if rule.scope is Scope.MODULE]
@@ -110,13 +108,19 @@ class Active:
         """Whether any rule runs here."""
         return any(map(self.wants, self._dispatcher.rules))
 
+    @property
+    def codes(self) -> frozenset[str]:
+        """The codes of the rules that run here."""
+        return frozenset(rule.metadata.code for rule in self._dispatcher.rules if self.wants(rule))
+
     def wants(self, rule: Rule) -> bool:
         """Whether the rule runs here: words without which it finds nothing occur, and it has not failed."""
         wanted = self._wanted.get(rule.metadata.code)
         if wanted is None:
+            called = rule.called_names if rule.listens_to == (ast.Call,) else None
             wanted = self._wanted[rule.metadata.code] = (
                 (not rule.mentions or self._mentions(rule.mentions))
-                and (rule.called_names is None or self._mentions(rule.called_names))
+                and (called is None or self._mentions(called))
                 and (not rule.on_several_gpus or self._mentions(SEVERAL_GPUS) or self._is_trained())
             )
         return wanted and rule.metadata.code not in self.failed

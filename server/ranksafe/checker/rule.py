@@ -67,7 +67,7 @@ class Rule(ABC):
     listens_to: ClassVar[tuple[type[ast.AST], ...]] = ()
     """Node kinds handed to `check`."""
     called_names: ClassVar[frozenset[str] | None] = None
-    """For a rule that listens to ``ast.Call`` alone: last segments of the callee as written (``from_pretrained``,
+    """For a rule that listens to ``ast.Call``: last segments of the callee as written (``from_pretrained``,
     ``Trainer``); None: every call. A cheap filter before any name is resolved; aliases (``T = Trainer; T()``) and
     imported aliases (``import Trainer as T``) are matched by their original name too."""
     at_rest: ClassVar[bool] = False
