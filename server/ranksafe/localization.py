@@ -39,6 +39,11 @@ class Translated:
         return Translated(self.en.format(**english), self.zh_cn.format(**chinese))
 
 
+def both(one: Translated, other: Translated) -> Translated:
+    """Two sentences, one after the other."""
+    return Translated(f"{one.en} {other.en}", one.zh_cn + other.zh_cn)
+
+
 def language_of(locale: str | None) -> Language:
     """The language for an editor's or a shell's locale (``zh-CN``, ``zh_CN.UTF-8``, ``en-US``, None).
 

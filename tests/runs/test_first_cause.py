@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from ranksafe.runs.diagnosis.diagnose import diagnose
 from ranksafe.runs.explain.signatures import match
-from ranksafe.runs.explain.words import UNKNOWN
+from ranksafe.runs.explain.unlisted import UNKNOWN
 
 _LOGS = Path(__file__).parent / "logs" / "first_cause"
 _LABELS = [

@@ -16,9 +16,8 @@ from ranksafe.runs.watch.beat import Wait, beat_from
 from ranksafe.runs.watch.branches import parting
 from ranksafe.runs.watch.deadlock import stuck_ranks
 from ranksafe.runs.watch.live import LiveView, in_one_line
-from ranksafe.runs.watch.standing import STILL_SECONDS, Kind, Standing, WatchedRank
+from ranksafe.runs.watch.standing import STILL_SECONDS, Kind, Standing, WatchedRank, ranks_text
 from ranksafe.runs.watch.unheard import Unheard
-from ranksafe.runs.watch.words import ranks_text
 
 
 def _waits(call: str, number: int, group: str = "0", ranks: int = 4, **counts: int) -> Standing:

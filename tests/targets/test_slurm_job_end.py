@@ -13,7 +13,6 @@ from ranksafe.runs.explain.deaths import deaths_of
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
 from ranksafe.runs.explain.job_end import FILE, load_job_end, with_job_end
 from ranksafe.runs.explain.launcher_report import read_launcher
-from ranksafe.runs.explain.words import without_place
 from ranksafe.runs.model import Failure, Frame
 
 _OWN = ("NODE_FAIL", "PREEMPTED", "UNKNOWN")
@@ -25,8 +24,8 @@ def _ended(folder: Path, state: str, batch: str = "", log: str = "", **more: Any
     (folder / FILE).write_text(json.dumps(end))
     (folder / "batch.log").write_text(batch)
     (folder / "node.1.log").write_text(log)
-    lost = replace(without_place("peer-lost", _TEXT, _TEXT, "en"), rank=0)
-    vague = without_place("launcher", _TEXT, _TEXT, "en")
+    lost = replace(Failure.without_place("peer-lost", _TEXT, _TEXT, "en"), rank=0)
+    vague = Failure.without_place("launcher", _TEXT, _TEXT, "en")
     return with_job_end(
         [lost] if state not in _OWN else [lost, vague], Evidence({}), load_job_end(folder), "en"
     )
@@ -95,7 +94,7 @@ def test_a_job_that_ended_before_its_node_was_missed_is_the_nodes_fault_unless_a
         0: RankEvidence(0, host="gpu1", ended=True),
         1: RankEvidence(1, host="gpu2", beat=(frame,)),
     }
-    felt = replace(without_place(kind, _TEXT, _TEXT, "en"), rank=rank)
+    felt = replace(Failure.without_place(kind, _TEXT, _TEXT, "en"), rank=rank)
     root, *others = with_job_end([felt], Evidence(ranks), load_job_end(tmp_path), "en")
     assert root.kind == blamed
     if blamed == "node-failure":

@@ -95,6 +95,25 @@ class Failure:
     excerpt: tuple[str, ...] = ()
     """The raw end of the log, where nothing better is known."""
 
+    @classmethod
+    def without_place(
+        cls, kind: str, message: Translated, explanation: Translated, language: Language
+    ) -> Failure:
+        """A failure of the run as a whole."""
+        return cls(
+            kind=kind,
+            code=None,
+            rank=None,
+            message=message.in_language(language),
+            filename=None,
+            line=None,
+            column=None,
+            end_line=None,
+            end_column=None,
+            frames=(),
+            explanation=explanation,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class RankReport:

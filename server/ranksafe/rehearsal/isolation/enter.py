@@ -29,12 +29,12 @@ if __name__ == "__main__":
     # Started by its path and isolated from the environment: our own package has to be found first.
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
+from ranksafe.localization import Translated
 from ranksafe.rehearsal.isolation import kernel, scratch
 from ranksafe.rehearsal.isolation.bounds import Bounds, be_ended_first
 from ranksafe.rehearsal.isolation.events import EventBook
 from ranksafe.rehearsal.isolation.file_tree import FileTree
 from ranksafe.rehearsal.isolation.first_process import PASSED_ON, FirstProcess
-from ranksafe.rehearsal.isolation.messages import CANNOT_BE_WRITTEN, SET_UP_FAILED
 from ranksafe.rehearsal.isolation.specification import (
     NOT_ENTERED,
     ROOT_FOLDER,
@@ -135,6 +135,12 @@ def _be_first(
         os._exit(0)
 
 
+_CANNOT_BE_WRITTEN = Translated(
+    en="the file system of {folder} can carry no overlay: in this rehearsal it can be read, not written",
+    zh_cn="{folder} 所在的文件系统不支持叠加（overlay）：在本次预演中只能读取，不能写入",
+)
+
+
 def _enter_the_rest(specification: Specification, book: EventBook) -> FileTree:
     """Files, network, host name."""
     kernel.die_with_parent(signal.SIGKILL)
@@ -145,7 +151,7 @@ def _enter_the_rest(specification: Specification, book: EventBook) -> FileTree:
     tree.build()
     for folder in specification.writable_folders:
         if any(folder == each or folder.startswith(each + "/") for each in tree.read_only):
-            book.limit("file-system", folder, CANNOT_BE_WRITTEN.filled(folder=folder))
+            book.limit("file-system", folder, _CANNOT_BE_WRITTEN.filled(folder=folder))
     return tree
 
 
@@ -185,10 +191,16 @@ class _Outside:
                 os.kill(self._first, number)
 
 
+_SET_UP_FAILED = Translated(
+    en="the isolation of the rehearsal could not be set up: {reason}",
+    zh_cn="无法建立预演的隔离环境：{reason}",
+)
+
+
 def _not_entered(book: EventBook, error: OSError) -> int:
     step = getattr(error, "call", "") or str(error.filename or "set-up")
     text = f"{step}: {error.strerror}"
-    book.limit("isolation", step, SET_UP_FAILED.filled(reason=text))
+    book.limit("isolation", step, _SET_UP_FAILED.filled(reason=text))
     line = json.dumps({"step": step, "errno": error.errno, "text": text})
     os.write(2, line.encode() + b"\n")
     return NOT_ENTERED

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ranksafe.localization import Translated
+from ranksafe.localization import Translated, both
 from ranksafe.runs.diagnosis.common_failure import kind_of
 from ranksafe.runs.diagnosis.marked_lines import OF_A_FAILURE, rank_reader
-from ranksafe.runs.explain import words
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.model import Failure
@@ -49,7 +48,7 @@ def with_late_rank(failure: Failure, evidence: Evidence, said: SaidBy) -> Failur
     if not meanwhile:
         return failure
     told = _LATE.filled(rank=number, line=meanwhile[-1][:_LONGEST])
-    return replace(failure, explanation=words.both(told, failure.explanation))
+    return replace(failure, explanation=both(told, failure.explanation))
 
 
 _LATE = Translated(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ranksafe.localization import Translated
+from ranksafe.localization import Translated, both
 from ranksafe.runs.diagnosis.marked_lines import OF_A_FAILURE, rank_reader, raw_lines
-from ranksafe.runs.explain import words
 from ranksafe.runs.log_text.progress import is_progress
 from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.model import Failure
@@ -54,7 +53,7 @@ def with_differing_counts(failure: Failure, said: SaidBy) -> Failure:
         f'rank {rank}: "{text[:_LONGEST]}"' for rank, text in sorted(told.items())[:_SHOWN]
     )
     sentence = _DIFFER.filled(said=listed)
-    return replace(failure, explanation=words.both(failure.explanation, sentence))
+    return replace(failure, explanation=both(failure.explanation, sentence))
 
 
 def differing_counts(said: SaidBy) -> dict[int, str] | None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ranksafe.localization import Translated
+from ranksafe.localization import Translated, both
 from ranksafe.runs.diagnosis.marked_lines import rank_reader, raw_lines
-from ranksafe.runs.explain import words
 from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.model import Failure
 
@@ -46,7 +45,7 @@ def with_growing_memory(failure: Failure, said: SaidBy) -> Failure:
             and amounts[-1] > _GREW * amounts[0]
         ):
             told = _GROWING.filled(name=name, first=sizes[0][1], last=sizes[-1][1])
-            return replace(failure, explanation=words.both(failure.explanation, told))
+            return replace(failure, explanation=both(failure.explanation, told))
     return failure
 
 

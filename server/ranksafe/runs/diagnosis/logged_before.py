@@ -6,11 +6,10 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from ranksafe.localization import Translated
+from ranksafe.localization import Translated, both
 from ranksafe.runs.diagnosis.common_failure import follows
 from ranksafe.runs.diagnosis.loose_tracebacks import rank_in_record
 from ranksafe.runs.diagnosis.marked_lines import raw_lines
-from ranksafe.runs.explain import words
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
 from ranksafe.runs.explain.locate import UserCode, innermost_user_frame
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
@@ -46,7 +45,7 @@ def with_logged_before(
     place = f"{Path(frame.filename).name}:{frame.line}"
     text = before.raised.text.strip().split("\n", 1)[0][:_LONGEST]
     told = _LOGGED_BEFORE.filled(text=text, place=place)
-    return replace(failure, explanation=words.both(failure.explanation, told))
+    return replace(failure, explanation=both(failure.explanation, told))
 
 
 def _with_warning_before(failure: Failure, said: SaidBy) -> Failure:
@@ -59,7 +58,7 @@ def _with_warning_before(failure: Failure, said: SaidBy) -> Failure:
         return failure
     place = f"{Path(found['file']).name}:{found['line']}"
     told = _WARNED_BEFORE.filled(place=place, words=found["words"][:_LONGEST])
-    return replace(failure, explanation=words.both(failure.explanation, told))
+    return replace(failure, explanation=both(failure.explanation, told))
 
 
 def _logged_before(rank: RankEvidence, said: SaidBy) -> Located | None:

@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ranksafe.localization import Translated
+from ranksafe.localization import Translated, both
 from ranksafe.runs.diagnosis.marked_lines import OF_A_FAILURE, raw_lines
-from ranksafe.runs.explain import words
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.traceback_text import locate_tracebacks
 from ranksafe.runs.explain.what_others_did import with_last_line
@@ -53,12 +52,12 @@ def with_mentions(failure: Failure, evidence: Evidence, said: SaidBy) -> Failure
         line = _telling_of(missing["path"], _printed(said))
         if line is not None:
             told = _MENTIONED.filled(line=line[:_LONGEST])
-            return replace(failure, explanation=words.both(failure.explanation, told))
+            return replace(failure, explanation=both(failure.explanation, told))
     elif key is not None:
         found = _similar(key["key"] or key["attribute"] or key["setting"], _printed(said))
         if found is not None:
             told = _SIMILAR.filled(name=found[0], line=found[1][:_LONGEST])
-            return replace(failure, explanation=words.both(failure.explanation, told))
+            return replace(failure, explanation=both(failure.explanation, told))
     return failure
 
 

@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from typing import Final
 
+from ranksafe.localization import Translated, both
 from ranksafe.runs.diagnosis.loose_tracebacks import rank_in_record
-from ranksafe.runs.explain import words
 from ranksafe.runs.explain.deaths import signal_name
 from ranksafe.runs.explain.printed import is_exception, last_complaint
 from ranksafe.runs.explain.signatures import match
@@ -48,6 +48,43 @@ def is_of_the_command(failure: Failure) -> bool:
     return failure.kind in (_ARGUMENTS, _LOCAL_RANK) or _NO_SCRIPT in failure.message
 
 
+_NOTHING_KNOWN_IN_LOG = Translated(
+    en="The launcher says that this rank failed; no traceback and no message that is known tells why. The last lines "
+    "before it are shown, and more may be in the rank's own standard error (torchrun keeps it with --log-dir and "
+    "--redirects 3).",
+    zh_cn="启动器报告该 rank 失败；没有 traceback 或已知的消息说明原因。下面显示其之前的最后几行，更多内容可能在该 "
+    "rank 自己的标准错误中（torchrun 可用 --log-dir 和 --redirects 3 保存）。",
+)
+_NOT_IN_LOG = Translated(
+    en="The launcher says that this rank failed, and this log does not say why: look at the rank's own standard error "
+    "(torchrun keeps it with --log-dir and --redirects 3).",
+    zh_cn="启动器表示该 rank 失败，但此日志没有说明原因：请查看该 rank 自己的标准错误（torchrun 可用 --log-dir 和 "
+    "--redirects 3 保存）。",
+)
+_PRINTED_BEFORE = Translated(
+    en='The launcher says that this rank failed; no exception was printed. The last complaint before it is "{line}".',
+    zh_cn="启动器表示该 rank 失败，没有打印异常。此前最后的错误输出是：“{line}”。",
+)
+_STOPPED_BY_TIMEOUT = Translated(
+    en="The status 124 in the log is that of timeout(1): the time that it was given ran out. Give it more, or save "
+    "checkpoints and resume.",
+    zh_cn="日志中的状态 124 是 timeout(1) 的退出码：所给的时间已用完。请延长时间，或保存检查点后继续。",
+)
+_ENDED_BY_SIGNAL = Translated(
+    en="{code} is how a launcher hands on that a signal, {signal}, had ended a process (SIGKILL: most often for lack "
+    "of "
+    "memory, look at the kernel's log of that machine).",
+    zh_cn="{code} 是启动器转述的退出码，表示某个进程被信号 {signal} 终止（SIGKILL 多半是内存不足，见该机器的内核日志）"
+    "。",
+)
+_TAKEN_FOR_A_COMMAND = Translated(
+    en="The shell took {argument} for a command of its own, so a line of the command ended too early: each line but "
+    "the last has to end with a backslash, and nothing may follow it.",
+    zh_cn="shell 把 {argument} 当作一条单独的命令，说明命令的某一行过早结束：除最后一行外，每行都要以反斜杠结尾，"
+    "其后不能有任何字符。",
+)
+
+
 def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
     """A failure with what the log as a whole tells: ranks without a number, and the raw end where nothing is known.
 
@@ -58,8 +95,8 @@ def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
     if failure.kind == "exit-status" and not failure.frames:
         before = _before_report(said)
         complaint = last_complaint(_of_rank(failure.rank, before))
-        unknown = words.NOTHING_KNOWN_IN_LOG if before else words.NOT_IN_LOG
-        told = words.PRINTED_BEFORE.filled(line=complaint) if complaint else unknown
+        unknown = _NOTHING_KNOWN_IN_LOG if before else _NOT_IN_LOG
+        told = _PRINTED_BEFORE.filled(line=complaint) if complaint else unknown
         known = match(complaint) if complaint and is_exception(complaint) else None
         if complaint and known is not None and not known[0].secondary:
             failure = replace(failure, kind=known[0].kind, code=known[0].code, message=complaint)
@@ -74,20 +111,28 @@ def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
         else None
     )
     if lost is not None:
-        told = words.LOST_ARGUMENT.filled(argument=lost["argument"])
-        failure = replace(failure, explanation=words.both(failure.explanation, told))
+        told = _TAKEN_FOR_A_COMMAND.filled(argument=lost["argument"])
+        failure = replace(failure, explanation=both(failure.explanation, told))
     handed_on = _HANDED_ON.search(failure.message) if failure.kind in _UNKNOWN else None
     if handed_on is not None:
         code = int(handed_on["code"])
-        told = words.HANDED_ON.filled(code=code, signal=signal_name(code - _STATUSES))
-        failure = replace(failure, explanation=words.both(failure.explanation, told))
+        told = _ENDED_BY_SIGNAL.filled(code=code, signal=signal_name(code - _STATUSES))
+        failure = replace(failure, explanation=both(failure.explanation, told))
     if failure.kind == _TERMINATED and any(_TIMED_OUT.search(text) for _, text in said.tail):
-        failure = replace(failure, explanation=words.both(failure.explanation, words.TIMED_OUT))
+        failure = replace(failure, explanation=both(failure.explanation, _STOPPED_BY_TIMEOUT))
     if failure.root_cause and failure.kind == _PEER_LOST:
         failure = _with_finished(failure, said)
     if failure.root_cause and failure.kind in _UNKNOWN and not failure.frames:
         failure = replace(failure, excerpt=_end_of(said))
     return _with_task(failure, launcher)
+
+
+_FINISHED_BEFORE = Translated(
+    en='Rank {rank} had said before that it was finished ("{text}"): it had fewer batches than the others, or left '
+    "early. Every rank needs the same number of steps (DistributedSampler, or the smallest number of all ranks).",
+    zh_cn="rank {rank} 此前已表示完成（“{text}”）：其批次少于其他 rank，或提前离开。每个 rank 需要相同的步数"
+    "（DistributedSampler，或取所有 rank 的最小值）。",
+)
 
 
 def _with_finished(failure: Failure, said: SaidBy) -> Failure:
@@ -100,13 +145,19 @@ def _with_finished(failure: Failure, said: SaidBy) -> Failure:
     if len(done) != 1 or failure.rank in done:
         return failure
     ((rank, text),) = done.items()
-    told = words.FINISHED_BEFORE.filled(rank=rank, text=text)
-    return replace(failure, explanation=words.both(failure.explanation, told))
+    told = _FINISHED_BEFORE.filled(rank=rank, text=text)
+    return replace(failure, explanation=both(failure.explanation, told))
 
 
 def _of_rank(rank: int | None, lines: list[str]) -> list[str]:
     """The lines without those that name another rank than this one."""
     return [line for line in lines if rank is None or rank_in_record(line) in (None, rank)]
+
+
+_SLURM_TASK = Translated(
+    en="Slurm names task {task} on node {node}.",
+    zh_cn="Slurm 指出的是节点 {node} 上的任务 {task}。",
+)
 
 
 def _with_task(failure: Failure, launcher: str) -> Failure:
@@ -115,9 +166,9 @@ def _with_task(failure: Failure, launcher: str) -> Failure:
     if failed is None or failure.kind not in _OF_A_TASK:
         return failure
     task, node = failed
-    said = words.SLURM_TASK.filled(task=task, node=node)
+    said = _SLURM_TASK.filled(task=task, node=node)
     rank = task if tasks_are_ranks(launcher) else None
-    return replace(failure, rank=rank, explanation=words.both(failure.explanation, said))
+    return replace(failure, rank=rank, explanation=both(failure.explanation, said))
 
 
 def _end_of(said: SaidBy) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ranksafe.localization import Translated
 from ranksafe.runs.explain import collective_order
-from ranksafe.runs.explain import comparison_words as words
 from ranksafe.runs.explain.deaths import Ending, deaths_of
 from ranksafe.runs.explain.evidence import (
     Evidence,
@@ -63,6 +63,14 @@ def compare_ranks(directory: Path, evidence: Evidence) -> None:
 Found = Iterator[tuple[int, Suspicion]]
 
 
+_SAME_SAMPLES = Translated(
+    en="ranks {ranks} trained on the same samples in each of the first {batches} batches: nothing gives every rank a "
+    "share of its own (DistributedSampler, accelerator.prepare)",
+    zh_cn="rank {ranks} 在前 {batches} 个批次中训练的样本完全相同：没有给每个 rank 分配各自的数据"
+    "（DistributedSampler、accelerator.prepare）",
+)
+
+
 def _samples(noted: Mapping[int, Noted]) -> Found:
     """Models that were called with the same rows on several ranks of one DDP group."""
     for peers, calls in _by_model(noted, "samples", "call"):
@@ -76,7 +84,7 @@ def _samples(noted: Mapping[int, Noted]) -> Found:
         length = event["length"]
         if length is not None and length < len(peers) * len(event["batch"]):
             continue  # too few samples to give every rank its own
-        message = words.SAME_SAMPLES.filled(ranks=_list(peers), batches=len(calls))
+        message = _SAME_SAMPLES.filled(ranks=_list(peers), batches=len(calls))
         yield peers[0], Suspicion("same-samples", None, message, frames_from(event["frames"]))
 
 
@@ -87,6 +95,25 @@ def _same_batch(events: Events) -> bool:
     return bool(first["inputs"] and first["batch"]) and all(
         each[key] == first[key] for each in events[1:] for key in keys
     )
+
+
+_DIVERGED = Translated(
+    en="after step {step} the ranks {ranks} have different weights ({names}) in a model that "
+    "DistributedDataParallel keeps equal",
+    zh_cn="第 {step} 步之后，rank {ranks} 的权重不同（{names}），而 DistributedDataParallel 应使它们保持一致",
+)
+_DIVERGED_BYPASS = Translated(
+    en="the module inside DistributedDataParallel is called past it here, so its gradients are not averaged: after "
+    "step {step} the ranks {ranks} have different weights ({names})",
+    zh_cn="此处绕过 DistributedDataParallel 直接调用了内部模块，梯度没有求平均："
+    "第 {step} 步之后，rank {ranks} 的权重不同（{names}）",
+)
+_DIVERGED_ALONE = Translated(
+    en="ranks {ranks} began with the same weights and have different ones after step {step}: the model is not wrapped "
+    "(DistributedDataParallel, accelerator.prepare), so nothing averaged the gradients",
+    zh_cn="rank {ranks} 的初始权重相同，第 {step} 步之后却不同：模型没有被包装（DistributedDataParallel、"
+    "accelerator.prepare），梯度没有求平均",
+)
 
 
 def _weights(noted: Mapping[int, Noted]) -> Found:
@@ -101,17 +128,20 @@ def _weights(noted: Mapping[int, Noted]) -> Found:
                 continue
             bypassed = [rank for rank in peers if steps[number][rank]["bypassed"]]
             drawn = bypassed[0] if bypassed else peers[0]
-            message = (
-                words.DIVERGED_BYPASS
-                if bypassed
-                else words.DIVERGED
-                if wrapped
-                else words.DIVERGED_ALONE
-            )
+            message = _DIVERGED_BYPASS if bypassed else _DIVERGED if wrapped else _DIVERGED_ALONE
             told = message.filled(step=number, ranks=_list(peers), names=_some(names))
             kind = "diverged-weights"
             yield drawn, Suspicion(kind, None, told, frames_from(steps[number][drawn]["frames"]))
             return
+
+
+_BUFFERS = Translated(
+    en="after step {step} the ranks {ranks} have different values in the buffers {names}: each rank adds its own "
+    "batch, and DistributedDataParallel overwrites all of them with rank 0's before the next forward. Reduce them over "
+    "the ranks where they are changed",
+    zh_cn="第 {step} 步之后，rank {ranks} 的 buffer {names} 的值不同：每个 rank 只累积自己的批次，而 "
+    "DistributedDataParallel 会在下一次 forward 之前用 rank 0 的值覆盖它们。请在修改处对各 rank 做归约",
+)
 
 
 def _buffers(noted: Mapping[int, Noted]) -> Found:
@@ -129,7 +159,7 @@ def _buffers(noted: Mapping[int, Noted]) -> Found:
                 if any(name in other and other[name][0] != first[name][0] for other in of_rank[1:])
             ]
             if names:
-                message = words.BUFFERS.filled(step=number, ranks=_list(peers), names=_some(names))
+                message = _BUFFERS.filled(step=number, ranks=_list(peers), names=_some(names))
                 frames = frames_from([first[names[0]][1]])
                 yield peers[0], Suspicion("diverged-buffers", None, message, frames)
                 return
@@ -172,6 +202,14 @@ def _by_model(
             yield list(members), whole
 
 
+_SPLITS = Translated(
+    en="random_split divided the data differently on every rank: what one rank trains on, another validates on. Pass "
+    "generator=torch.Generator().manual_seed(…)",
+    zh_cn="random_split 在各 rank 上的划分不同：一个 rank 的训练数据是另一个 rank 的验证数据。请传入 "
+    "generator=torch.Generator().manual_seed(…)",
+)
+
+
 def _splits(noted: Mapping[int, Noted]) -> Found:
     """random_split that gave every rank other parts of the same data."""
     for _, of_rank in _numbered(noted, "split"):
@@ -182,9 +220,16 @@ def _splits(noted: Mapping[int, Noted]) -> Found:
         if same_place and same_lengths and differs:
             yield (
                 first,
-                Suspicion("different-splits", None, words.SPLITS, frames_from(event["frames"])),
+                Suspicion("different-splits", None, _SPLITS, frames_from(event["frames"])),
             )
             return
+
+
+_ORDERS = Translated(
+    en="the DistributedSamplers of the ranks differ in {what} ({values}): their shares overlap, and some samples are "
+    "never seen",
+    zh_cn="各 rank 的 DistributedSampler 的 {what} 不同（{values}）：它们分到的数据互相重叠，有些样本永远不会被用到",
+)
 
 
 def _orders(noted: Mapping[int, Noted]) -> Found:
@@ -202,7 +247,7 @@ def _orders(noted: Mapping[int, Noted]) -> Found:
             values = {rank: each[key] for rank, each in of_rank.items()}
             if len(set(values.values())) > 1:
                 text = ", ".join(f"rank {rank}: {value}" for rank, value in values.items())
-                message = words.ORDERS.filled(what=key, values=text)
+                message = _ORDERS.filled(what=key, values=text)
                 yield (
                     first,
                     Suspicion("different-orders", None, message, frames_from(event["frames"])),
@@ -224,6 +269,12 @@ def _numbered(noted: Mapping[int, Noted], name: str) -> Iterator[tuple[int, dict
             yield number, of_rank
 
 
+_FILES = Translated(
+    en="ranks {ranks} all write {path}: the last one wins, or the file is damaged. Write it on one rank",
+    zh_cn="rank {ranks} 都在写入 {path}：最后写入者覆盖其他，或文件损坏。请只在一个 rank 上写入",
+)
+
+
 def _files(noted: Mapping[int, Noted]) -> Found:
     """Files that several ranks of one host opened to write them anew."""
     writers: dict[tuple[str, str], dict[int, Event]] = {}
@@ -237,8 +288,14 @@ def _files(noted: Mapping[int, Noted]) -> Found:
         if len(ranks) < 2 or _line(event) in told:
             continue
         told.add(_line(event))
-        message = words.FILES.filled(ranks=_list(ranks), path=path)
+        message = _FILES.filled(ranks=_list(ranks), path=path)
         yield ranks[-1], Suspicion("same-file-written", None, message, frames_from(event["frames"]))
+
+
+_IDLE = Translated(
+    en="rank {rank} computed nothing while ranks {ranks} trained: its GPU was idle",
+    zh_cn="rank {rank} 没有进行任何计算，而 rank {ranks} 在训练：它的 GPU 处于空闲",
+)
 
 
 def _idle(noted: Mapping[int, Noted]) -> Found:
@@ -254,7 +311,7 @@ def _idle(noted: Mapping[int, Noted]) -> Found:
             if event["table"] == "place" and event["value"]
         ]
         frames = frames_from(places[-1]["value"]) if places else ()
-        message = words.IDLE.filled(rank=rank, ranks=_list(trained))
+        message = _IDLE.filled(rank=rank, ranks=_list(trained))
         yield rank, Suspicion("idle-ranks", None, message, frames)
 
 

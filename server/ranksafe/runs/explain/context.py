@@ -7,7 +7,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import replace
 
-from ranksafe.localization import Translated
+from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.launcher_report import LauncherReport
 from ranksafe.runs.explain.signatures import gpu_memory, match
@@ -18,7 +18,6 @@ from ranksafe.runs.explain.what_others_did import (
     with_places,
     with_the_silent,
 )
-from ranksafe.runs.explain.words import both
 from ranksafe.runs.model import Failure
 
 OF_TWO_RANKS = frozenset({"collective-shape-mismatch", "collective-mismatch"})

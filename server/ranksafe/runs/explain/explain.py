@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ranksafe.localization import Language
-from ranksafe.runs.explain import words
+from ranksafe.localization import Language, Translated, both
 from ranksafe.runs.explain.alike import said_alike
 from ranksafe.runs.explain.context import OF_TWO_RANKS, in_context
 from ranksafe.runs.explain.deaths import Death, Ending, deaths_of, is_crash
@@ -83,6 +82,12 @@ def _with_place(
     return failure
 
 
+_PEERS_LINE = Translated(
+    en="This rank left no line; the one shown is where rank {peer} was in the collective with it.",
+    zh_cn="该 rank 没有留下行号；所示行是 rank {peer} 与它进行集合通信时所在的行。",
+)
+
+
 def _with_peers_place(failure: Failure, deaths: Sequence[Death], language: Language) -> Failure:
     """A rank that gloo aborted has no line; one that lost it was in a collective with it."""
     for death in deaths:
@@ -90,14 +95,14 @@ def _with_peers_place(failure: Failure, deaths: Sequence[Death], language: Langu
             continue
         peer = failure_of(death, deaths, language)
         if peer.line is not None:
-            told = words.PEERS_LINE.filled(peer=death.rank.rank)
+            told = _PEERS_LINE.filled(peer=death.rank.rank)
             return replace(
                 peer,
                 kind=failure.kind,
                 code=failure.code,
                 rank=failure.rank,
                 message=failure.message,
-                explanation=words.both(failure.explanation, told),
+                explanation=both(failure.explanation, told),
             )
     return failure
 
@@ -136,6 +141,18 @@ def _same(one: Failure, other: Failure) -> bool:
     return place == (other.kind, other.filename, other.line)
 
 
+_UNCONNECTED_MESSAGE = Translated(
+    en="{ranks} ranks trained, and no process group connected them",
+    zh_cn="{ranks} 个 rank 都在训练，但没有进程组把它们连接起来",
+)
+_UNCONNECTED = Translated(
+    en="Each rank trained a model of its own on its own: nothing averaged the gradients. Use Accelerator or the "
+    "Trainer, or call init_process_group and wrap the model in DistributedDataParallel.",
+    zh_cn="每个 rank 各自训练了自己的模型：梯度没有求平均。请使用 Accelerator 或 Trainer，或调用 "
+    "init_process_group 并用 DistributedDataParallel 包装模型。",
+)
+
+
 def _unconnected(deaths: Sequence[Death], language: Language) -> list[Failure]:
     """Ranks that trained to the end without ever forming a group: each made its own model."""
     ranks: list[RankEvidence] = [death.rank for death in deaths]
@@ -144,7 +161,8 @@ def _unconnected(deaths: Sequence[Death], language: Language) -> list[Failure]:
         return []
     if any(rank.group_size is not None and rank.group_size > 1 for rank in ranks):
         return []
-    return [words.unconnected(len(trained), language)]
+    message = _UNCONNECTED_MESSAGE.filled(ranks=len(trained))
+    return [Failure.without_place("unconnected-ranks", message, _UNCONNECTED, language)]
 
 
 def _report(death: Death, evidence: Evidence) -> RankReport:

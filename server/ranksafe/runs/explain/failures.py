@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ranksafe.localization import Language, Translated
-from ranksafe.runs.explain import limits, words
+from ranksafe.localization import Language, Translated, both
+from ranksafe.runs.explain import limits
 from ranksafe.runs.explain.deaths import (
     Death,
     Ending,
@@ -17,12 +17,12 @@ from ranksafe.runs.explain.deaths import (
 )
 from ranksafe.runs.explain.evidence import Evidence, Raised
 from ranksafe.runs.explain.going_down import hidden_cause
-from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.locate import APPROXIMATE, UserCode
 from ranksafe.runs.explain.printed import printed_failure
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.traceback_text import parse_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank, unfold
-from ranksafe.runs.explain.unlisted import quoted_from_worker, unlisted
+from ranksafe.runs.explain.unlisted import UNKNOWN, quoted_from_worker, unlisted
 from ranksafe.runs.model import Failure, Frame
 
 _MESSAGE_LIMIT = 2000
@@ -105,6 +105,12 @@ def failure_of(death: Death, deaths: Sequence[Death], language: Language) -> Fai
     return _silent(death, language)
 
 
+_WAITED_IN_VAIN = Translated(
+    en='This exception ended "{where}", a thread or process of the rank, which then waited for it in vain ({type}).',
+    zh_cn="该异常终止了该 rank 的线程或进程“{where}”，随后该 rank 一直徒劳地等待它（{type}）。",
+)
+
+
 def raised_failure(raised: Raised, rank: int | None, language: Language) -> Failure:
     """The failure an exception tells of. The place is where the trouble began: its explicit cause, if it has one."""
     limit = limits.limit_behind(raised)
@@ -118,8 +124,8 @@ def raised_failure(raised: Raised, rank: int | None, language: Language) -> Fail
     else:
         explanation = unlisted(raised, origin)
     if raised.where and raised.context is not None and is_starved(raised.context):
-        told = words.STARVED.filled(where=raised.where, type=raised.context.type)
-        explanation = told if explanation is words.UNKNOWN else words.both(explanation, told)
+        told = _WAITED_IN_VAIN.filled(where=raised.where, type=raised.context.type)
+        explanation = told if explanation is UNKNOWN else both(explanation, told)
     return _located(
         Failure(
             kind=kind,
@@ -186,6 +192,9 @@ def _call_chain(raised: Raised, origin: Raised) -> tuple[Frame, ...]:
     return origin.frames
 
 
+_CAUSED_BY = Translated(en="{outer} (caused by {inner})", zh_cn="{outer}（起因：{inner}）")
+
+
 def _message(raised: Raised, origin: Raised, language: Language) -> str:
     if origin is raised and (quoted := quoted_from_worker(raised)) is not None:
         origin = quoted
@@ -194,7 +203,7 @@ def _message(raised: Raised, origin: Raised, language: Language) -> str:
         return f"{first} [{origin.where}]"
     if origin is raised or _short(origin.text) == first:
         return first
-    return words.CAUSED_BY.in_language(language).format(outer=first, inner=_short(origin.text))
+    return _CAUSED_BY.in_language(language).format(outer=first, inner=_short(origin.text))
 
 
 def _short(text: str) -> str:
@@ -216,6 +225,65 @@ def _located(failure: Failure) -> Failure:
     )
 
 
+_KILLED = Translated(en="killed by {signal}", zh_cn="被 {signal} 终止")
+_OF_SIGNAL = {
+    "SIGKILL": Translated(
+        en="The rank was killed without a chance to say why. Usually the machine ran out of memory (look at the "
+        "kernel's log), or somebody or a scheduler killed it.",
+        zh_cn="该 rank 被强制终止，来不及说明原因。通常是机器内存不足（请查看内核日志），或被人或调度器终止。",
+    ),
+    "SIGSEGV": Translated(
+        en="Compiled code accessed memory it may not. Suspect packages built for another version of torch; with "
+        "PYTHONFAULTHANDLER=1 the Python line is printed.",
+        zh_cn="编译代码非法访问了内存。请检查为其他版本 torch 构建的包；设置 PYTHONFAULTHANDLER=1 会打印 Python 行。",
+    ),
+    "SIGABRT": Translated(
+        en="Compiled code ended the rank on purpose; its last lines on standard error say why.",
+        zh_cn="编译代码主动终止了该 rank；原因见标准错误的最后几行。",
+    ),
+    "SIGXCPU": Translated(
+        en="The process used up the processor time that it may have (ulimit -t, mostly on login nodes): run where "
+        "there is no such limit, or as a job.",
+        zh_cn="进程用尽了允许的处理器时间（ulimit -t，多见于登录节点）：请在没有此限制处运行，或作为作业提交。",
+    ),
+    "SIGXFSZ": Translated(
+        en="The process wrote a file beyond the size that it may have (ulimit -f).",
+        zh_cn="进程写入的文件超出了允许的大小（ulimit -f）。",
+    ),
+    "SIGHUP": Translated(
+        en="The terminal or the connection that the run was started from was closed: use tmux, nohup, or a job.",
+        zh_cn="启动运行的终端或连接已关闭：请使用 tmux、nohup 或作业。",
+    ),
+    "SIGFPE": Translated(
+        en="Compiled code divided a whole number by zero, or the like.",
+        zh_cn="编译代码出现整数除以零之类的错误。",
+    ),
+    "SIGILL": Translated(
+        en="Compiled code uses an instruction that this processor does not have: it was built for another one.",
+        zh_cn="编译代码使用了本处理器不支持的指令：它是为其他处理器构建的。",
+    ),
+    "SIGBUS": Translated(
+        en="Memory that a file stands behind could not be provided: /dev/shm is full (enlarge it with docker run "
+        "--shm-size, or use fewer DataLoader workers), or a memory-mapped file got shorter while it was read, "
+        "because another rank or process wrote it anew.",
+        zh_cn="由文件支持的内存无法提供：/dev/shm 已满（用 docker run --shm-size 增大，或减少 DataLoader worker 数），"
+        "或内存映射的文件在读取期间变短，因为其他 rank 或进程重写了它。",
+    ),
+}
+_OTHER_SIGNAL = Translated(en="A signal ended the rank.", zh_cn="该 rank 被信号终止。")
+_EXITED = Translated(
+    en="The rank ended itself with an exit status and without an exception; the other ranks then lost their "
+    "connection to it.",
+    zh_cn="该 rank 以退出码自行结束，没有抛出异常；其他 rank 随后与它失去连接。",
+)
+
+
+def _exited(status: int, how: str) -> Translated:
+    """The message for a rank that ended itself; ``how``: the call, or "" where it is not known."""
+    suffix = f" ({how})" if how else ""
+    return Translated(f"ended with exit status {status}{suffix}", f"以退出码 {status} 结束{suffix}")
+
+
 def _silent(death: Death, language: Language) -> Failure:
     """A rank that left no exception: what is known of its end, and the last line it was seen on."""
     rank, status = death.rank, death.exit or 0
@@ -227,17 +295,17 @@ def _silent(death: Death, language: Language) -> Failure:
     known = match(told.raised.text) if told is not None else None
     if status < 0:
         kind = "killed" if signal_name(status) == "SIGKILL" else "fatal-signal"
-        message = words.KILLED.in_language(language).format(signal=signal_name(status))
-        explanation = words.OF_SIGNAL.get(signal_name(status), words.OTHER_SIGNAL)
+        message = _KILLED.in_language(language).format(signal=signal_name(status))
+        explanation = _OF_SIGNAL.get(signal_name(status), _OTHER_SIGNAL)
     else:
         kind = "exit-status"
         how = "os._exit" if rank.os_exit is not None else "sys.exit" if rank.exit_frames else ""
-        message = words.exited(status, how).in_language(language)
-        explanation = words.EXITED
+        message = _exited(status, how).in_language(language)
+        explanation = _EXITED
     if known is not None and not known[0].secondary:
         kind, explanation = known[0].kind, known[1]
     if not exact and frames:
-        explanation = words.both(explanation, words.APPROXIMATE)
+        explanation = both(explanation, APPROXIMATE)
     return _located(
         Failure(
             kind=kind,
@@ -255,35 +323,62 @@ def _silent(death: Death, language: Language) -> Failure:
     )
 
 
+_LEFT_EARLY_MESSAGE = Translated(
+    en="rank {rank} ended while rank {peer} was still waiting for it in a collective",
+    zh_cn="rank {rank} 已结束，而 rank {peer} 仍在集合通信中等待它",
+)
+_LEFT_EARLY = Translated(
+    en="The ranks made different numbers of steps or collectives: one finished, another still waited here. Look "
+    "for batches that are not the same number on every rank, and for returns or breaks that depend on the rank.",
+    zh_cn="各 rank 执行的步数或集合通信次数不同：一个已结束，另一个仍在此处等待。请检查各 rank 的批次数是否相同，"
+    "以及依赖 rank 的 return 或 break。",
+)
+_CRASHED_LEAVING = Translated(
+    en="Its script had ended when compiled code crashed in its process ({signal}): that follows, and "
+    "dist.destroy_process_group() at the end of the script avoids it.",
+    zh_cn="其脚本结束之后，进程中的编译代码才崩溃（{signal}）：这是后果，在脚本末尾调用 "
+    "dist.destroy_process_group() 可避免。",
+)
+
+
 def _left_early(death: Death, deaths: Sequence[Death], language: Language) -> Failure:
     """The place is where a peer still waited; the rank that left has no line any more."""
     waiting = next(each for each in deaths if each.ending is Ending.PEER_LOST)
     assert waiting.raised is not None
     failure = raised_failure(waiting.raised, death.rank.rank, language)
-    message = words.LEFT_EARLY_MESSAGE.filled(rank=death.rank.rank, peer=waiting.rank.rank)
+    message = _LEFT_EARLY_MESSAGE.filled(rank=death.rank.rank, peer=waiting.rank.rank)
     return replace(
         failure,
         kind="rank-left-early",
         code=None,
         message=message.in_language(language),
-        explanation=words.LEFT_EARLY
+        explanation=_LEFT_EARLY
         if not (death.exit and is_crash(death))
-        else words.both(
-            words.LEFT_EARLY, words.CRASHED_LEAVING.filled(signal=signal_name(death.exit))
-        ),
+        else both(_LEFT_EARLY, _CRASHED_LEAVING.filled(signal=signal_name(death.exit))),
     )
+
+
+_LAUNCHER = Translated(
+    en="The launcher ended with an error and no rank left a reason; its output is in the log.",
+    zh_cn="启动器报错退出，且没有 rank 留下原因；其输出见日志。",
+)
+_LOST_MESSAGE = Translated(en="the run's supervisor died", zh_cn="运行的监督进程已终止")
+_LOST = Translated(
+    en="The process that watches the run was ended from outside, so the run's end was not seen.",
+    zh_cn="监督运行的进程被外部终止，因此没有看到运行如何结束。",
+)
 
 
 def launcher_failure(evidence: Evidence, user_code: UserCode, language: Language) -> Failure | None:
     """A run that failed before, or without, a rank of its own to blame."""
     if evidence.status == "lost":
-        return words.without_place("run-lost", words.LOST_MESSAGE, words.LOST, language)
+        return Failure.without_place("run-lost", _LOST_MESSAGE, _LOST, language)
     told = [_marked(unfold(each), user_code) for each in parse_tracebacks(evidence.launcher)]
     own = [each for each in told if each.type not in _LAUNCHER_ERRORS]
     if own:
         failure = raised_failure(own[0], None, language)
         if failure.kind == "exception":
-            failure = replace(failure, kind="launcher", explanation=words.LAUNCHER)
+            failure = replace(failure, kind="launcher", explanation=_LAUNCHER)
         return failure
     printed = printed_failure(list(enumerate(evidence.launcher.splitlines())))
     if printed is not None and not printed.secondary:
@@ -291,7 +386,7 @@ def launcher_failure(evidence: Evidence, user_code: UserCode, language: Language
     if not evidence.returncode:
         return None
     text = _last_line(evidence.launcher) or f"exit status {evidence.returncode}"
-    return words.without_place("launcher", Translated(text, text), words.LAUNCHER, language)
+    return Failure.without_place("launcher", Translated(text, text), _LAUNCHER, language)
 
 
 def _last_line(text: str) -> str:

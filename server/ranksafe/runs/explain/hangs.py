@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.explain.evidence import RankEvidence
 from ranksafe.runs.explain.locate import innermost_user_frame
-from ranksafe.runs.explain.words import without_place
 from ranksafe.runs.model import Failure, Frame
 
 KIND = "time-limit"
@@ -26,7 +25,7 @@ def hang_failures(ranks: Sequence[RankEvidence], language: Language) -> list[Fai
         for rank in going
     ]
     if not failures:
-        return [without_place(KIND, _NOTHING_SEEN, _EXPLANATION, language)]
+        return [Failure.without_place(KIND, _NOTHING_SEEN, _EXPLANATION, language)]
     return sorted(failures, key=lambda failure: not failure.root_cause)
 
 

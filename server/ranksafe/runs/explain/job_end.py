@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from ranksafe.localization import Language, Translated
-from ranksafe.runs.explain import lost_node, words
+from ranksafe.localization import Language, Translated, both
+from ranksafe.runs.explain import lost_node
 from ranksafe.runs.explain.evidence import Evidence, parse_entry
 from ranksafe.runs.model import Failure
 
@@ -94,11 +94,11 @@ def _own_failure(end: JobEnd, language: Language) -> Failure | None:
     """Of the job as a whole."""
     values = {"job": end.job, "node": ", ".join(end.lost or end.nodes) or "?"}
     if end.unusable is not None:
-        return words.without_place("not-on-the-node", end.unusable, _NOT_SHARED, language)
+        return Failure.without_place("not-on-the-node", end.unusable, _NOT_SHARED, language)
     if end.state not in _STATES:
         return None
     kind, message, explanation = _STATES[end.state]
-    return words.without_place(kind, message.filled(**values), explanation, language)
+    return Failure.without_place(kind, message.filled(**values), explanation, language)
 
 
 def _never_began(end: Mapping[str, Any], nodes: Sequence[str]) -> Translated | None:
@@ -118,7 +118,7 @@ def _unusable(batch: str, logs: Mapping[int, str], nodes: Sequence[str]) -> Tran
 
 
 def _with_reason(failure: Failure, reason: Translated) -> Failure:
-    return replace(failure, explanation=words.both(reason, failure.explanation))
+    return replace(failure, explanation=both(reason, failure.explanation))
 
 
 def _text(path: Path, limit: int = 200_000) -> str:

@@ -10,9 +10,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ranksafe.localization import Translated
 from ranksafe.runs.model import Frame
 from ranksafe.runs.plain_files import source_lines
 
+APPROXIMATE = Translated(
+    en="The line is where it was last seen, at most a second earlier.",
+    zh_cn="所示行是它最后一次被观察到的位置，最多早一秒。",
+)
+"""Said where a line is the last that a heartbeat saw."""
 _OUR_PACKAGES = frozenset({"ranksafe_agent", "ranksafe_rehearsal"})
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|[^/]*\\[^/]*\.py$")
 """A path of Windows in a log that is read elsewhere."""

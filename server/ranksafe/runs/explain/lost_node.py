@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from ranksafe.localization import Language, Translated
-from ranksafe.runs.explain import words
+from ranksafe.localization import Language, Translated, both
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
 from ranksafe.runs.explain.hangs import waiting_ranks
-from ranksafe.runs.explain.locate import innermost_user_frame
+from ranksafe.runs.explain.locate import APPROXIMATE, innermost_user_frame
 from ranksafe.runs.model import Failure
 
 KIND: Final = "node-failure"
@@ -65,7 +64,7 @@ def with_ranks(
         numbers = ", ".join(str(rank.rank) for rank in gone)
         first, *rest = placed
         message = _WITH.filled(what=cause.message, ranks=numbers).in_language(language)
-        explanation = words.both(cause.explanation, words.APPROXIMATE)
+        explanation = both(cause.explanation, APPROXIMATE)
         cause = replace(first, message=message, explanation=explanation, root_cause=True)
         others = [*rest, *others]
     return [cause, *known, *others]
@@ -88,7 +87,7 @@ def _standing(cause: Failure, rank: RankEvidence, waits: bool, language: Languag
         filename=frame.filename if frame else None,
         line=frame.line if frame else None,
         frames=rank.beat,
-        explanation=words.APPROXIMATE,
+        explanation=APPROXIMATE,
         root_cause=False,
     )
 

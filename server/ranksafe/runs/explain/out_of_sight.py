@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 from ranksafe.localization import Language, Translated
-from ranksafe.runs.explain import words
 from ranksafe.runs.model import Failure
 
 DETACHED: Final = "detached"
@@ -23,7 +22,7 @@ def out_of_sight(
     """What there is to say of it: nothing about the script. ``known``: of its ranks."""
     kind, message, explanation = _WORDS[status]
     filled = explanation.filled(run=run_id, known=known)
-    return words.without_place(kind, message.filled(target=target), filled, language)
+    return Failure.without_place(kind, message.filled(target=target), filled, language)
 
 
 _MESSAGE = Translated(

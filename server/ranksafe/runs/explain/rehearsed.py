@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ranksafe.localization import Language, Translated
+from ranksafe.localization import Language, Translated, both
 from ranksafe.rehearsal.settings import SETTINGS_FILE
-from ranksafe.runs.explain import limits, words
+from ranksafe.runs.explain import limits
 from ranksafe.runs.explain.evidence import Evidence, parse_entry, translated_from
 from ranksafe.runs.explain.hangs import waiting_ranks
 from ranksafe.runs.model import Failure, Outcome
@@ -126,12 +126,12 @@ def _announced(root: Failure, rehearsal: Rehearsal, language: Language) -> Failu
 def _as_limit(failure: Failure, kind: str) -> Failure:
     before = limits.OF_KIND.get(kind)
     after = limits.EXPLANATION
-    explanation = after if before is None else words.both(before, after)
+    explanation = after if before is None else both(before, after)
     return replace(failure, kind=kind, code=None, explanation=explanation, root_cause=True)
 
 
 def _first(failures: Sequence[Failure]) -> Failure:
-    return failures[0] if failures else words.without_place("", _TIME, _TIME, "en")
+    return failures[0] if failures else Failure.without_place("", _TIME, _TIME, "en")
 
 
 def _is_silent(failure: Failure, evidence: Evidence) -> bool:

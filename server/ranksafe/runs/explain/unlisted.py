@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 
-from ranksafe.localization import Translated
-from ranksafe.runs.explain import words
+from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.explain.locate import innermost_user_frame
 from ranksafe.runs.explain.meanings import meaning_of
@@ -41,10 +40,23 @@ _OF_A_REFUSAL = frozenset({"ValueError", "TypeError", "NotImplementedError"})
 """What a library raises of its own will where it is given what it does not take."""
 
 
+_CUT_OFF = Translated(
+    en="The log ends in the middle of this rank's traceback, so what was raised is not in it; the last line shown "
+    "is as "
+    "far as it goes.",
+    zh_cn="日志在该 rank 的 traceback 中间结束，因此不知道抛出了什么；所示最后一行是日志所到之处。",
+)
+
+UNKNOWN = Translated(
+    en="This failure is not one ranksafe knows; the message and the call chain are the rank's own.",
+    zh_cn="ranksafe 不认识此故障；消息和调用链均为该 rank 的原始内容。",
+)
+
+
 def unlisted(raised: Raised, origin: Raised) -> Translated:
     """What may be said of ``raised``, which began as ``origin``; both with their frames marked."""
     if not raised.type:
-        return words.CUT_OFF if raised.frames else words.UNKNOWN
+        return _CUT_OFF if raised.frames else UNKNOWN
     quoted = quoted_from_worker(raised) if origin is raised else None
     parts = [
         part
@@ -56,10 +68,10 @@ def unlisted(raised: Raised, origin: Raised) -> Translated:
         if part
     ]
     if not parts:
-        return words.UNKNOWN
+        return UNKNOWN
     said = parts[0]
     for part in parts[1:]:
-        said = words.both(said, part)
+        said = both(said, part)
     return said
 
 
@@ -96,6 +108,11 @@ def quoted_from_worker(raised: Raised) -> Raised | None:
     return cause if cause and (cause.where or "").startswith((_WORKER, _SPAWNED)) else None
 
 
+_RAISED_HERE = Translated(
+    en="This line raised the {type} itself.", zh_cn="该 {type} 由这一行自身抛出。"
+)
+
+
 def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
     """Whose line raised it: a check of the user's own, the user's line itself, or a package that it calls."""
     own = innermost_user_frame(origin.frames)
@@ -108,7 +125,7 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
             return _BARE_ASSERTION.filled(check=own.source[7:_SHORT]) if bare else _OWN_ASSERTION
         if own.source.startswith("raise"):
             return _OWN_CHECK.filled(type=origin.type)
-        said = words.RAISED_HERE if origin.type in _PYTHONS_OWN else _IN_LINE
+        said = _RAISED_HERE if origin.type in _PYTHONS_OWN else _IN_LINE
         return said.filled(type=origin.type)
     inner = quoted.frames if quoted is not None and quoted.frames else origin.frames
     package = _package(inner[-1].filename)

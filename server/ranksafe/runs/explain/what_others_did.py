@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from ranksafe.localization import Translated
+from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.launcher_report import LauncherReport
 from ranksafe.runs.explain.locate import innermost_user_frame
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.timeouts import compare_timeouts, missing_rank, named_missing
-from ranksafe.runs.explain.words import both
 from ranksafe.runs.model import Failure, Frame
 
 _TWO_PLACES = 2

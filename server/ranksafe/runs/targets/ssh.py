@@ -20,8 +20,12 @@ from ranksafe.runs.launch_plan import Elsewhere, Plan, launch_command, own_confi
 from ranksafe.runs.model import RunRequest
 from ranksafe.runs.on_host import program
 from ranksafe.runs.remote.devices import DeviceChoice, choose_devices
-from ranksafe.runs.remote.facts import HostFacts, look_at
-from ranksafe.runs.remote.facts_words import described, local_versions
+from ranksafe.runs.remote.facts import (
+    HostFacts,
+    described,
+    local_versions,
+    look_at,
+)
 from ranksafe.runs.remote.host_settings import HostSettings, settings_of
 from ranksafe.runs.remote.listing import Listing, list_project, project_root
 from ranksafe.runs.remote.process import LOST_LEASE_SECONDS, RemoteProcess

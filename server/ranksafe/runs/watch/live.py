@@ -10,8 +10,12 @@ from pathlib import Path
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.locate import UserCode, innermost_user_frame
 from ranksafe.runs.model import RankState
-from ranksafe.runs.watch import words
-from ranksafe.runs.watch.standing import Kind, Standing, WatchedRank
+from ranksafe.runs.watch.standing import (
+    Kind,
+    Standing,
+    WatchedRank,
+    ranks_text,
+)
 
 _WINDOW_SECONDS = 20.0
 _LEAST_SECONDS = 20.0
@@ -137,7 +141,7 @@ def together(states: Sequence[RankState]) -> list[tuple[str, Translated]]:
     groups: dict[Translated, list[int]] = {}
     for state in states:
         groups.setdefault(state.text, []).append(state.rank)
-    return [(words.ranks_text(ranks), text) for text, ranks in groups.items()]
+    return [(ranks_text(ranks), text) for text, ranks in groups.items()]
 
 
 def in_one_line(states: Sequence[RankState]) -> Translated:

@@ -13,7 +13,6 @@ from ranksafe.localization import Translated
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.model import Failure, RunEvent, RunRequest
 from ranksafe.runs.predicted import with_predicted_rule
-from ranksafe.runs.watch import words
 from ranksafe.runs.watch.devices import devices_in_use
 from ranksafe.runs.watch.first_failure import FirstFailure
 from ranksafe.runs.watch.live import in_one_line
@@ -22,6 +21,19 @@ from ranksafe.runs.watch.watchdog import Hang, Watchdog
 logger = logging.getLogger(__name__)
 
 _TELL_SECONDS = 1.0
+
+
+_STOPPED = Translated(
+    en="the ranks hang, the run is being stopped (--on-hang report keeps it): {what}",
+    zh_cn="各 rank 已挂起，正在停止运行（--on-hang report 可保留）：{what}",
+)
+_REPORTED = Translated(
+    en="the ranks hang, the run is kept: {what}", zh_cn="各 rank 已挂起，运行被保留：{what}"
+)
+_GOES_ON = Translated(
+    en="the ranks go on: what was reported was no hang",
+    zh_cn="各 rank 已继续：之前报告的并非挂起",
+)
 
 
 class Observer:
@@ -102,13 +114,13 @@ class Observer:
         self._told_of = hang
         language = self._request.language
         if hang is None:
-            return RunEvent("hang", words.GOES_ON.in_language(language))
+            return RunEvent("hang", _GOES_ON.in_language(language))
         if not hang.failures:
             self.ends_run = True
             return RunEvent("hang", hang.sentence.in_language(language))
         hang.failures = tuple(self._with_rule(failure) for failure in hang.failures)
         self.ends_run = self._request.on_hang == "stop"
-        sentence = (words.STOPPED if self.ends_run else words.REPORTED).filled(what=hang.sentence)
+        sentence = (_STOPPED if self.ends_run else _REPORTED).filled(what=hang.sentence)
         return RunEvent("hang", sentence.in_language(language), failures=hang.failures)
 
     def _with_rule(self, failure: Failure) -> Failure:

@@ -8,6 +8,7 @@ wait for a network, a disk or a debugger, or sleep.
 from __future__ import annotations
 
 import linecache
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -232,3 +233,23 @@ _WAIT_FOR_CHILD = (
     "/torch/_inductor/",
     "/selectors.py",
 )
+
+
+def ranks_text(ranks: Iterable[int]) -> str:
+    """``rank 1``, ``ranks 0, 2-7``; the same in both languages."""
+    ordered = sorted(ranks)
+    spans: list[list[int]] = []
+    for rank in ordered:
+        if spans and rank == spans[-1][-1] + 1:
+            spans[-1].append(rank)
+        else:
+            spans.append([rank])
+    text = ", ".join(
+        str(span[0])
+        if len(span) == 1
+        else f"{span[0]}-{span[-1]}"
+        if len(span) > 2
+        else f"{span[0]}, {span[1]}"
+        for span in spans
+    )
+    return f"rank{'s' if len(ordered) > 1 else ''} {text}"

@@ -20,9 +20,13 @@ from ranksafe.runs.watch.deadlock import stuck_ranks
 from ranksafe.runs.watch.hang import explained, stand_of
 from ranksafe.runs.watch.live import LiveView
 from ranksafe.runs.watch.recorder import open_waits
-from ranksafe.runs.watch.standing import Kind, Standing, WatchedRank
+from ranksafe.runs.watch.standing import (
+    Kind,
+    Standing,
+    WatchedRank,
+    ranks_text,
+)
 from ranksafe.runs.watch.unheard import Unheard
-from ranksafe.runs.watch.words import FAILED_AND_STAYED, ranks_text
 
 _LOOK_SECONDS = 0.5
 _SETTLED_SECONDS = 5.0
@@ -42,6 +46,12 @@ class Hang:
     sentence: Translated
     failures: tuple[Failure, ...]
     """Empty where a rank had failed before: then that is what has to be told."""
+
+
+_FAILED_AND_STAYED = Translated(
+    en="{ranks} failed and did not end, the others wait for it: the run is being stopped",
+    zh_cn="{ranks} 已失败但没有结束，其他 rank 在等待它：正在停止运行",
+)
 
 
 @dataclass(slots=True)
@@ -169,7 +179,7 @@ class Watchdog:
         if not alive <= answers.keys() and now - self._asked_at < _ANSWER_SECONDS:
             return
         if failed:
-            text = FAILED_AND_STAYED.filled(ranks=ranks_text(failed))
+            text = _FAILED_AND_STAYED.filled(ranks=ranks_text(failed))
             self.hang = Hang(text, ())
             return
         standings.update(_named(standings, open_waits(answers)))

@@ -17,7 +17,7 @@ from ranksafe.runs.hosts.protocol import Host
 from ranksafe.runs.launch_plan import Elsewhere, Node, Plan, launch_command
 from ranksafe.runs.model import RunRequest
 from ranksafe.runs.on_host import program
-from ranksafe.runs.remote.facts_words import local_versions, version_in_words
+from ranksafe.runs.remote.facts import local_versions, version_in_words
 from ranksafe.runs.remote.record import RemoteRun, sentences, write_record
 from ranksafe.runs.targets.protocol import Listener
 from ranksafe.runs.targets.slurm.batch import Size, batch_script, sbatch_options, size_of
