@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ranksafe.rank_flow.caller_counts import even_loops, without_even_loops
 from ranksafe.rank_flow.comparison.comparison import Comparison
 from ranksafe.rank_flow.diagram import Traces, rows
 from ranksafe.rank_flow.expressions.expressions import EXPRESSIONS
@@ -23,11 +24,12 @@ from ranksafe.rank_flow.roots import roots_around
 from ranksafe.rank_flow.run import Frame, Heap, Run, TooLarge
 from ranksafe.rank_flow.sources import World
 from ranksafe.rank_flow.statements.statements import STATEMENTS
+from ranksafe.rank_flow.syntax import called_names
 from ranksafe.rank_flow.unwaited import unwaited
 from ranksafe.rank_flow.values import NOTHING_KNOWN, Constant, Object
 from ranksafe.semantics.facts import is_main_guard
 from ranksafe.semantics.module import Module, ReadKey
-from ranksafe.semantics.units import Unit, callee_name
+from ranksafe.semantics.units import Unit
 from ranksafe.semantics.walking import FUNCTIONS
 
 logger = logging.getLogger(__name__)
@@ -64,7 +66,7 @@ class RankFlow:
         module = self._module
         found: dict[tuple[Kind, int], Issue] = {}
         flow = [issue for unit in module.all_units() for issue in self._of_unit(unit)]
-        for issue in [*flow, *self._at_top()]:
+        for issue in without_even_loops([*flow, *self._at_top()]):
             found.setdefault((issue.kind, id(issue.place.node)), issue)
         for issue in (*other_paths(module, self._functions), *unwaited(module)):
             found.setdefault((issue.kind, id(issue.place.node)), issue)
@@ -142,7 +144,7 @@ class RankFlow:
             return any(self._performs_at_top(item) for item in statement.body)
         if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
             if not statement.value.args and not statement.value.keywords:
-                return _words_at_top(statement, self._module)
+                return not called_names(statement).isdisjoint(words(self._module.may_wrap_models))
         return self._functions.performs(Object("function", node=statement, module=self._module))
 
     # -- one root
@@ -273,6 +275,7 @@ class RankFlow:
             for decision in local_decisions(trace):
                 yield from of_decision(decision, self._module)
         yield from of_notes(runs, self._module)
+        yield from even_loops(traces)
         for event in unmatched(traces, whole=self._starts_by_itself(root)):
             yield Issue(Kind.PEER, event.place, event.operation.word)
 
@@ -280,14 +283,3 @@ class RankFlow:
 def _without_receivers(issues: Iterator[Issue]) -> Iterator[Issue]:
     """Without what is said of ranks that receive: perhaps the sender alone calls the function."""
     return (issue for issue in issues if issue.kind is not Kind.OBJECT_LIST)
-
-
-def _words_at_top(statement: ast.stmt, module: Module) -> bool:
-    """Whether the statement itself, not what it calls, names an operation."""
-    names = words(module.may_wrap_models)
-    return any(
-        callee_name(call) in names for call in ast.walk(statement) if isinstance(call, ast.Call)
-    )
-
-
-__all__ = ["TASK", "Issue", "Kind", "RankFlow"]

@@ -10,16 +10,11 @@ from ranksafe.rank_flow.issues import Issue, Kind
 from ranksafe.rank_flow.local_decisions import LocalDecision
 from ranksafe.rank_flow.run import Note, Run
 from ranksafe.rank_flow.sharding import is_sharded
+from ranksafe.rank_flow.tables import methods_that
 from ranksafe.rank_flow.traces import Event, Exit, Place
 from ranksafe.rank_flow.values import Abstract, Share, Varies, origin_of
 from ranksafe.rank_flow.wrapped_by_libraries import ENGINE
 from ranksafe.semantics.module import Module
-
-_STATE_WORDS = frozenset(
-    {"state_dict", "save_model", "generate", "save_state", "get_state_dict", "GatheredParameters"}
-)
-_CHECKPOINT_WORDS = frozenset({"save", "load", "save_checkpoint", "load_checkpoint"})
-_FORWARD_WORDS = frozenset({"forward", "backward", "training_step", "prediction_step", "step"})
 
 
 def of_difference(difference: Difference, module: Module) -> Issue | None:
@@ -173,13 +168,13 @@ def _kind_of(event: Event) -> Kind:
         return Kind.GROUP_CONSTRUCTION
     if operation.word == "full_tensor":
         return Kind.COLLECTIVE
-    if operation.only == "sharded" or operation.word in _STATE_WORDS:
+    if operation.only == "sharded" or operation.word in methods_that("gives whole state"):
         return Kind.SHARDED_STATE
-    if operation.word in _CHECKPOINT_WORDS and (
+    if operation.word in methods_that("writes checkpoint") and (
         operation.name.startswith(ENGINE) or is_sharded(event.model)
     ):
         return Kind.SHARDED_STATE
-    if operation.kind == "step" and operation.word in _FORWARD_WORDS:
+    if operation.kind == "step" and operation.word in methods_that("steps"):
         return Kind.WRAPPED_FORWARD
     return Kind.COLLECTIVE
 

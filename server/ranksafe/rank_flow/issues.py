@@ -18,6 +18,8 @@ class Kind(str, Enum):
     LOOP_EXIT = "loop-exit"
     REDUCED_DECISION = "reduced-decision"
     UNEVEN_LOOP = "uneven-loop"
+    EVEN_LOOP = "even-loop"
+    """No pitfall: what a caller knows of a loop. Never reported."""
     SHAPES = "shapes"
     OBJECT_LIST = "object-list"
     ONE_RANK_VALUE = "one-rank-value"

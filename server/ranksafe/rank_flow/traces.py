@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from ranksafe.rank_flow.operations import Operation
@@ -118,11 +118,11 @@ class Yield:
 Item = Event | Decision | Branch | Passed | Loop | Call | Exit | Opaque | Yield
 
 
-@dataclass(slots=True)
-class Trace:
-    """One rank's items, and what it found on the way."""
-
-    items: list[Item] = field(default_factory=list)
+def inner_items(item: Item) -> list[Item]:
+    """What an item holds: the body of a loop or call, both arms of a branch."""
+    if isinstance(item, (Loop, Call)):
+        return item.body
+    return [*item.then, *item.otherwise] if isinstance(item, Branch) else []
 
 
 def events_in(items: list[Item], *, certain: bool = False) -> Iterator[Event]:
@@ -130,37 +130,26 @@ def events_in(items: list[Item], *, certain: bool = False) -> Iterator[Event]:
     for item in items:
         if isinstance(item, Event):
             yield item
-        elif isinstance(item, (Loop, Call)):
-            yield from events_in(item.body, certain=certain)
-        elif isinstance(item, Branch) and not certain:
-            yield from events_in(item.then)
-            yield from events_in(item.otherwise)
+        elif not (certain and isinstance(item, Branch)):
+            yield from events_in(inner_items(item), certain=certain)
 
 
 def matters_to_caller(items: list[Item]) -> bool:
     """Whether a call does something that others notice, or decides by the rank: a return inside it ends with it."""
-    for item in items:
-        if isinstance(item, (Event, Opaque, Decision)):
-            return True
-        if isinstance(item, Exit) and item.kind in ("exit", "raise"):
-            return True
-        if isinstance(item, (Loop, Call)) and matters_to_caller(item.body):
-            return True
-        if isinstance(item, Branch) and matters_to_caller([*item.then, *item.otherwise]):
-            return True
-    return False
+    return any(
+        isinstance(item, (Event, Opaque, Decision))
+        or (isinstance(item, Exit) and item.kind in ("exit", "raise"))
+        or matters_to_caller(inner_items(item))
+        for item in items
+    )
 
 
 def matters(items: list[Item]) -> bool:
     """Whether other ranks could notice: a collective, an exit, or something unknown."""
-    for item in items:
-        if isinstance(item, (Event, Exit, Opaque, Yield)):
-            return True
-        if isinstance(item, (Loop, Call)) and matters(item.body):
-            return True
-        if isinstance(item, Branch) and (matters(item.then) or matters(item.otherwise)):
-            return True
-    return False
+    return any(
+        isinstance(item, (Event, Exit, Opaque, Yield)) or matters(inner_items(item))
+        for item in items
+    )
 
 
 def matters_behind(body: list[Item]) -> bool:

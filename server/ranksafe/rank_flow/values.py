@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field, replace
-from enum import Enum, IntEnum
+from enum import IntEnum
 from typing import Any
 
 from ranksafe.semantics.module import Module
@@ -44,20 +44,15 @@ class Origin:
     varies: Varies
 
 
-class Share(Enum):
-    """How data is cut into parts for the ranks."""
+class Share(IntEnum):
+    """How data is cut into parts for the ranks; the larger one wins where parts are combined."""
 
-    EVEN = "even"
+    EVEN = 0
     """Computed with ``//`` or ``%`` of the world size: all parts are as long."""
-    ROUNDED = "rounded"
+    ROUNDED = 1
     """Rounded up: some part is shorter once it is cut off at the end of the data."""
-    UNEVEN = "uneven"
+    UNEVEN = 2
     """Cut off at the end, or different on the last rank: some part is shorter."""
-
-    @property
-    def weight(self) -> int:
-        """The larger one wins where shares are combined."""
-        return list(Share).index(self)
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -246,7 +241,7 @@ def combined(*values: Value) -> Abstract:
             decides = decides or whole.decides
             if whole.complete_on is not None:
                 complete_on = whole.complete_on
-            if whole.share is not None and (share is None or whole.share.weight > share.weight):
+            if whole.share is not None and (share is None or whole.share > share):
                 share = whole.share
     return Abstract(
         varies, origin, made_by=made, complete_on=complete_on, decides=decides, share=share,

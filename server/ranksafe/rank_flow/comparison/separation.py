@@ -8,14 +8,13 @@ from ranksafe.rank_flow.comparison.walk import EXIT, Seen
 from ranksafe.rank_flow.syntax import is_inside
 from ranksafe.rank_flow.traces import (
     Branch,
-    Call,
     Decision,
     Event,
     Exit,
     Item,
-    Loop,
     Passed,
     Place,
+    inner_items,
 )
 
 
@@ -83,10 +82,7 @@ def decision_around(items: list[Item], event: Event) -> Decision | None:
     for item in items:
         if isinstance(item, Decision) and contains(item.place.node, event.place):
             return item
-        inner = item.body if isinstance(item, (Loop, Call)) else []
-        if isinstance(item, Branch):
-            inner = [*item.then, *item.otherwise]
-        found = decision_around(inner, event)
+        found = decision_around(inner_items(item), event)
         if found is not None:
             return found
     return None

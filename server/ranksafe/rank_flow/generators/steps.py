@@ -14,6 +14,7 @@ from ranksafe.rank_flow.traces import (
     Loop,
     Passed,
     Yield,
+    inner_items,
     matters,
 )
 from ranksafe.rank_flow.values import (
@@ -157,10 +158,7 @@ def yields_in(items: list[Item]) -> Iterator[Yield]:
     for item in items:
         if isinstance(item, Yield):
             yield item
-        elif isinstance(item, (Loop, Call)):
-            yield from yields_in(item.body)
-        elif isinstance(item, Branch):
-            yield from yields_in([*item.then, *item.otherwise])
+        yield from yields_in(inner_items(item))
 
 
 def without_yields(items: list[Item]) -> list[Item]:

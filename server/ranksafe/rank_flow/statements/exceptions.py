@@ -7,22 +7,9 @@ from typing import Any
 
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.statements.paths import exits_in, joined_states
+from ranksafe.rank_flow.tables import functions_that, methods_that
 from ranksafe.rank_flow.traces import Decision, Event, Exit, events_in
 from ranksafe.rank_flow.values import NOTHING_KNOWN
-
-_UNIFORM_EXCEPTIONS = frozenset(
-    {
-        "ImportError", "ModuleNotFoundError", "AttributeError", "NotImplementedError", "NameError",
-        "TypeError", "KeyboardInterrupt", "SystemExit", "GeneratorExit",
-    }
-)  # fmt: skip
-_LOGS = frozenset(
-    {"debug", "info", "warning", "warn", "error", "exception", "critical", "log", "format"}
-)
-_READING = frozenset(
-    {"OSError", "IOError", "FileNotFoundError", "PermissionError", "Exception", "BaseException"}
-    | {"JSONDecodeError", "ValueError", "KeyError", "RuntimeError"}
-)
 
 
 def try_statement(run: Run, node: ast.Try) -> bool:
@@ -85,7 +72,7 @@ def _hands_on(handler: ast.ExceptHandler) -> bool:
     return any(
         isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
-        and call.func.attr not in _LOGS
+        and call.func.attr not in methods_that("logs")
         and any(isinstance(item, ast.Name) and item.id == handler.name for item in call.args)
         for statement in handler.body
         for call in ast.walk(statement)
@@ -95,20 +82,18 @@ def _hands_on(handler: ast.ExceptHandler) -> bool:
 def _uniform(handler: ast.ExceptHandler) -> bool:
     """Whether the handler is for what happens on all ranks alike: a version without a function, an interrupt."""
     names = _exception_names(handler)
-    return bool(names) and names <= _UNIFORM_EXCEPTIONS
+    return bool(names) and names <= functions_that("exception of all ranks")
 
 
 def _catches_step_failures(handler: ast.ExceptHandler) -> bool:
     names = _exception_names(handler)
-    return not names or not names.isdisjoint(
-        {"Exception", "BaseException", "RuntimeError", "OutOfMemoryError", "ValueError"}
-    )
+    return not names or not names.isdisjoint(functions_that("exception of a step"))
 
 
 def _catches_reading(handler: ast.ExceptHandler) -> bool:
     """Whether the handler is for what one rank alone may meet when it alone reads something."""
     names = _exception_names(handler)
-    return not names or not names.isdisjoint(_READING)
+    return not names or not names.isdisjoint(functions_that("exception of reading"))
 
 
 def _is_data_parallel_forward(event: Event) -> bool:

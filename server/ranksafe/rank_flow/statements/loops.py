@@ -15,10 +15,10 @@ from ranksafe.rank_flow.statements.paths import exits_in, joined_states, same_kn
 from ranksafe.rank_flow.syntax import called_names, has_break
 from ranksafe.rank_flow.traces import Exit, Item, Loop, matters
 from ranksafe.rank_flow.values import (
+    NOTHING_KNOWN,
     SAME,
     Abstract,
     Constant,
-    Origin,
     Sequence,
     Share,
     Value,
@@ -123,7 +123,8 @@ def _loop(
     around = (run.items, run.frame.left)
     run.frame.loops += 1
     steps = None if isinstance(count, Varies) else count
-    run.around.append(Around(node, _evenness(iterable), _origin(iterable), steps))
+    over = NOTHING_KNOWN if iterable is None else iterable
+    run.around.append(Around(node, evenness(over), origin_of(over), steps))
     last = _settled(run, node, bind)
     run.frame.loops -= 1
     run.around.pop()
@@ -217,11 +218,3 @@ def _sends_only(loop: ast.For, count: int) -> bool:
     called = called_names(loop)
     sends = bool(called & _POINT_TO_POINT)
     return sends and count <= _UNROLLED_SENDS and not (called & words(False) - _POINT_TO_POINT)
-
-
-def _evenness(iterable: Value | None) -> Varies:
-    return Varies.PERHAPS if iterable is None else evenness(iterable)
-
-
-def _origin(iterable: Value | None) -> Origin | None:
-    return None if iterable is None else origin_of(iterable)
