@@ -11,7 +11,6 @@ from ranksafe.rank_flow.object_lists import note_misuse
 from ranksafe.rank_flow.operations import Operation
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.sharding import (
-    FOR_ZERO3,
     is_guarded_by_sharding,
     is_of_unknown_stage,
     is_sharded,
@@ -74,7 +73,9 @@ def _is_local(
     ):
         return False
     of_trainer = operation.name.startswith("transformers.Trainer.") and _trains_sharded(run)
-    of_engine = operation.name in FOR_ZERO3 and is_of_unknown_stage(receiver)
+    of_engine = operation.name in functions_that("gathers for ZeRO-3") and is_of_unknown_stage(
+        receiver
+    )
     return not (of_trainer or of_engine or is_guarded_by_sharding(run.module, node))
 
 
@@ -236,6 +237,7 @@ def _result(run: Run, node: ast.Call, operation: Operation, event: Event) -> Val
                 isinstance(before, Constant) and before.constant is not None
             ):
                 bind(run, target, same)
+                run.changed_in_place(before, same)
         return NOTHING_KNOWN
     if operation.kind == "group-construction":
         return _new_group(run, node, operation)

@@ -33,6 +33,7 @@ def frame_for(
         function.module,
         function.node,
         outer=outer,
+        caller=run.frame,
         receiver=receiver,
         calls=(*run.frame.calls, (call, run.frame.module)),
         called_in_loop=bool(run.frame.loops) or run.frame.called_in_loop,
@@ -76,26 +77,20 @@ def run_frame(run: Run, frame: Frame, body: ast.AST) -> Value:
             run.frame = caller
 
 
-def run_root(run: Run, function: Object, receiver: Object | None) -> None:
+def run_root(run: Run, function: Object, receiver: Object | None, *, quiet: bool = False) -> None:
     """Run a function of which nobody is known to call it: parameters are what their names say."""
     assert function.node is not None
     assert function.module is not None
-    frame = Frame(function.module, function.node, receiver=receiver, is_root=True)
-    run.frame = frame
-    _bind_by_name(run, frame, function, receiver)
-    run_frame(run, frame, function.node)
+    run.frame = Frame(function.module, function.node, receiver=receiver, is_root=True, quiet=quiet)
+    _bind_by_name(run, run.frame, function, receiver)
+    run_frame(run, run.frame, function.node)
 
 
 def run_quietly(run: Run, function: Object, receiver: Object) -> None:
     """Run ``__init__`` for the attributes that it sets."""
-    assert function.node is not None
-    assert function.module is not None
     outer_frame = getattr(run, "frame", None)
     outer_items, run.items = run.items, []
-    frame = Frame(function.module, function.node, receiver=receiver, is_root=True, quiet=True)
-    run.frame = frame
-    _bind_by_name(run, frame, function, receiver)
-    run_frame(run, frame, function.node)
+    run_root(run, function, receiver, quiet=True)
     run.items = outer_items
     if outer_frame is not None:
         run.frame = outer_frame

@@ -6,6 +6,7 @@ import ast
 
 from ranksafe.rank_flow.operations import Operation
 from ranksafe.rank_flow.run import Run
+from ranksafe.rank_flow.syntax import argument
 from ranksafe.rank_flow.traces import Event
 from ranksafe.rank_flow.values import Constant, Sequence, Value
 from ranksafe.semantics.walking import FUNCTIONS
@@ -14,12 +15,12 @@ _WITHOUT_RESULT = frozenset(
     {"all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
 )
 _AT_ROOT = {
-    "gather": ("gather_list", 1),
-    "gather_object": ("object_gather_list", 1),
-    "scatter": ("scatter_list", 1),
-    "scatter_object_list": ("scatter_object_input_list", 1),
+    "gather": (1, "gather_list"),
+    "gather_object": (1, "object_gather_list"),
+    "scatter": (1, "scatter_list"),
+    "scatter_object_list": (1, "scatter_object_input_list"),
 }
-"""The list that only the root needs: its keyword and position."""
+"""The list that only the root needs: its position and keyword."""
 
 
 def note_misuse(run: Run, event: Event, node: ast.Call, operation: Operation) -> None:
@@ -32,11 +33,11 @@ def note_misuse(run: Run, event: Event, node: ast.Call, operation: Operation) ->
     if word in ("all_gather_object", "all_gather"):
         _note_places(run, event, node)
     elif word == "broadcast_object_list":
-        given = _argument(node, "object_list", 0)
+        given = argument(node, 0, "object_list")
         if given is not None and _is_no_list_to_keep(run, given):
             _note(run, "object-list", event, node)
     elif word == "scatter_object_list":
-        given = _argument(node, "scatter_object_output_list", 0)
+        given = argument(node, 0, "scatter_object_output_list")
         value = None if given is None else run.look(given)
         if isinstance(value, Sequence) and not value.items:
             _note(run, "object-list", event, node, value)
@@ -67,7 +68,7 @@ def _note_places(run: Run, event: Event, node: ast.Call) -> None:
 
 
 def _note_list_of_root(run: Run, event: Event, node: ast.Call, word: str) -> None:
-    given = _argument(node, *_AT_ROOT[word])
+    given = argument(node, *_AT_ROOT[word])
     if not isinstance(event.root, Constant) or event.group is not None or not event.group_known:
         return
     is_root = run.world.rank == event.root.constant
@@ -95,7 +96,11 @@ def _is_no_list_to_keep(run: Run, given: ast.expr) -> bool:
 def _is_dropped(run: Run, node: ast.Name) -> bool:
     """Whether a list that something was received into is not read afterwards."""
     module = run.module
-    if module.enclosing_function(node) is None:
+    _, bindings = module.names.bindings(node)
+    if module.enclosing_function(node) is None or any(
+        isinstance(item, ast.arg) for item in bindings
+    ):
+        # Whoever gave it may read it.
         return False
     inside = module.loads_of_same_name(node)
     end = module.order_of(node)
@@ -109,10 +114,3 @@ def _in_loop(run: Run, node: ast.AST) -> bool:
             return True
         current = run.module.parent(current)
     return False
-
-
-def _argument(node: ast.Call, keyword: str, position: int) -> ast.expr | None:
-    for item in node.keywords:
-        if item.arg == keyword:
-            return item.value
-    return node.args[position] if len(node.args) > position else None

@@ -12,6 +12,8 @@ from ranksafe.rank_flow.functions import Functions
 from ranksafe.rank_flow.sources import World
 from ranksafe.rank_flow.traces import Event, Item, Place
 from ranksafe.rank_flow.values import (
+    NOTHING_KNOWN,
+    SAME,
     Constant,
     Object,
     Origin,
@@ -60,6 +62,7 @@ class Frame:
     variables: dict[str, Value] = field(default_factory=dict)
     outer: Frame | None = None
     """The call whose variables a nested function sees."""
+    caller: Frame | None = None
     receiver: Object | None = None
     calls: tuple[tuple[ast.AST, Module], ...] = ()
     returns: list[Value] = field(default_factory=list)
@@ -244,6 +247,18 @@ class Run:
     def set_attribute(self, thing: Object, name: str, value: Value) -> None:
         """Set an attribute."""
         self.heap[thing] = {**self.heap.get(thing, {}), name: value}
+
+    def changed_in_place(self, before: Value, after: Value) -> None:
+        """A collective has changed a value: so it is for the callers that gave it."""
+        if before is NOTHING_KNOWN or before is SAME:
+            # Anything may be that.
+            return
+        frame = self.frame.caller
+        while frame is not None:
+            for name, value in frame.variables.items():
+                if value is before:
+                    frame.variables[name] = after
+            frame = frame.caller
 
     def none_used(self, value: Value, node: ast.AST) -> None:
         """Note the use of a None that other ranks do not have."""

@@ -10,10 +10,6 @@ from ranksafe.semantics.module import Module
 from ranksafe.semantics.walking import FUNCTIONS
 
 _SHARDED = frozenset({"fsdp", "sharded", "zero3"})
-FOR_ZERO3 = frozenset(
-    {"deepspeed.DeepSpeedEngine.save_16bit_model", "deepspeed.DeepSpeedEngine.save_fp16_model"}
-)
-"""They exist to gather the shards of ZeRO-3; with lower stages there is nothing to gather."""
 _ASKS = re.compile(
     r"distributed_type\b(?!.*\bnot in\b)(?!.*!=).*(FSDP|DEEPSPEED)|"
     r"^(self\.)?(is_fsdp_enabled|is_fsdp|is_deepspeed_enabled|fsdp_enabled|use_fsdp)$"

@@ -47,6 +47,14 @@ def parameter_names(arguments: ast.arguments) -> list[str]:
     return [item.arg for item in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
 
 
+def argument(node: ast.Call, position: int, *keywords: str) -> ast.expr | None:
+    """An argument of a call as written."""
+    for item in node.keywords:
+        if item.arg in keywords:
+            return item.value
+    return node.args[position] if len(node.args) > position else None
+
+
 def is_inside(node: ast.AST, outer: ast.AST, module: Module) -> bool:
     """Whether a node of a file is another one or lies in it."""
     current: ast.AST | None = node

@@ -6,6 +6,7 @@ import ast
 
 from ranksafe.rank_flow.operations import Operation
 from ranksafe.rank_flow.run import Run
+from ranksafe.rank_flow.syntax import argument
 from ranksafe.rank_flow.traces import Event
 from ranksafe.rank_flow.values import NOTHING_KNOWN, Object, Sequence, Value
 from ranksafe.semantics.module import Module
@@ -82,14 +83,6 @@ def engine_kept_in(module: Module, cls: ast.ClassDef, attribute: str) -> Object 
             return None
         found.append(parent.value)
     return engine_of(module, found[0]) if len(found) == 1 else None
-
-
-def argument(node: ast.Call, position: int, *keywords: str) -> ast.expr | None:
-    """An argument of a call as written."""
-    for item in node.keywords:
-        if item.arg in keywords:
-            return item.value
-    return node.args[position] if len(node.args) > position else None
 
 
 def zero_stage(module: Module, node: ast.expr, depth: int = 0) -> int | None:

@@ -64,7 +64,9 @@ def conditional(run: Run, node: ast.IfExp) -> Value:
         value = run.value(node.body if truth else node.orelse)
         if test.varies.certain and isinstance(value, Constant) and value.origin is None:
             # For None: the other ranks have the other arm's value.
-            other = node if _is_something(node.orelse if truth else node.body) else None
+            other = (
+                node if not isinstance(node.orelse if truth else node.body, ast.Constant) else None
+            )
             none = other if value.constant is None else None
             return Constant(value.constant, origin_of(test), instead_of=none)
         if test.varies.certain and isinstance(value, Abstract) and _may_be_bound(value):
@@ -80,11 +82,6 @@ def conditional(run: Run, node: ast.IfExp) -> Value:
     if any(matters(items) for _, items in arms):
         outer.append(Branch(run.place(node), test, arms[0][1], arms[1][1]))
     return joined(arms[0][0], arms[1][0], test)
-
-
-def _is_something(node: ast.expr) -> bool:
-    """Whether an arm is something other than a constant."""
-    return not isinstance(node, ast.Constant)
 
 
 def _may_be_bound(value: Abstract) -> bool:

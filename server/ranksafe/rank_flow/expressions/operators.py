@@ -78,20 +78,22 @@ def binary(run: Run, node: ast.BinOp) -> Value:
 def _shared_out(run: Run, node: ast.BinOp, left: Value, right: Value) -> Value:
     """Arithmetic with something unknown; remembers how a length is cut into parts."""
     found = elementwise(left, right)
+    size = run.world.size
     if isinstance(node.op, ast.Div):
         found = replace(found, dtype=FLOATING)
-    if isinstance(node.op, ast.Add) and (pads(node.left) or pads(node.right)):
-        return replace(found, share=Share.EVEN, length=Varies.PERHAPS, shape=Varies.PERHAPS)
+    if isinstance(node.op, ast.Add):
+        if pads(node.left) or pads(node.right):
+            return replace(found, share=Share.EVEN, length=Varies.PERHAPS, shape=Varies.PERHAPS)
+        added = [item.constant for item in (left, right) if isinstance(item, Constant)]
+        if found.share is None and size > 1 and (size in added or size - 1 in added):
+            # ``(n + world_size - 1) // world_size`` rounds up.
+            return replace(found, share=Share.ROUNDED)
     if isinstance(node.op, ast.Sub) and isinstance(right, Abstract):
         # What is missing in a share makes it even.
-        return replace(
-            found, share=None if right.share in (Share.ROUNDED, Share.UNEVEN) else found.share
-        )
-    by_size = isinstance(right, Constant) and right.constant == run.world.size
-    if by_size and isinstance(node.op, (ast.Mod, ast.FloorDiv)) and run.world.size > 1:
-        rounded_up = isinstance(node.op, ast.FloorDiv) and isinstance(
-            node.left, (ast.UnaryOp, ast.BinOp)
-        )
+        return replace(found, share=None if (right.share or 0) > Share.EVEN else found.share)
+    by_size = isinstance(right, Constant) and right.constant == size > 1
+    if by_size and isinstance(node.op, (ast.Mod, ast.FloorDiv)):
+        rounded_up = isinstance(node.op, ast.FloorDiv) and found.share is Share.ROUNDED
         return replace(found, share=Share.ROUNDED if rounded_up else Share.EVEN)
     return found
 
@@ -106,7 +108,11 @@ def unary(run: Run, node: ast.UnaryOp) -> Value:
             return Constant(-value.constant, value.origin)
     if isinstance(node.op, ast.Not) and isinstance(value, Sequence):
         return Constant(not value.items)
-    return combined(value)
+    found = combined(value)
+    if isinstance(node.op, ast.USub) and found.share is None:
+        # ``-(-n // world_size)`` rounds up.
+        return replace(found, share=Share.ROUNDED)
+    return found
 
 
 def compare(run: Run, node: ast.Compare) -> Value:

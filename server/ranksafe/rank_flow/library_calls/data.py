@@ -6,8 +6,9 @@ import ast
 from dataclasses import replace
 
 from ranksafe.rank_flow.run import Run
-from ranksafe.rank_flow.tables import functions_that
+from ranksafe.rank_flow.tables import functions_that, named
 from ranksafe.rank_flow.values import (
+    NOTHING_KNOWN,
     Abstract,
     Constant,
     Object,
@@ -62,9 +63,10 @@ def _loader(run: Run, node: ast.Call, arguments: list[Value]) -> Value:
     detail = "plain"
     if batch_sampler is not None:
         source, size = batch_sampler, None
-    elif sampler is not None and written["sampler"] != "None":
-        text = written["sampler"]
-        detail = "sharded" if "Distributed" in text or "sampler" in text else "plain"
+    elif sampler is not None and not (isinstance(sampler, Constant) and sampler.constant is None):
+        by_name = written["sampler"].endswith(tuple(named("sampler ending")))
+        shards = isinstance(sampler, Object) or (sampler is NOTHING_KNOWN and by_name)
+        detail = "sharded" if shards else "plain"
         source = sampler
     length, steps, origin = Varies.PERHAPS, None, None
     if isinstance(source, (Abstract, Sequence)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from ranksafe.rank_flow.binding import bind
 from ranksafe.rank_flow.calls import leaves_process
@@ -17,7 +17,7 @@ from ranksafe.rank_flow.statements.assignments import (
 from ranksafe.rank_flow.statements.branches import if_statement, match_statement
 from ranksafe.rank_flow.statements.exceptions import try_statement
 from ranksafe.rank_flow.statements.loops import for_statement, while_statement
-from ranksafe.rank_flow.traces import Exit
+from ranksafe.rank_flow.traces import Exit, ExitKind
 from ranksafe.rank_flow.values import Constant, Object, Value, combined
 from ranksafe.semantics.units import callee_name
 
@@ -25,11 +25,11 @@ from ranksafe.semantics.units import callee_name
 def _expression(run: Run, node: ast.Expr) -> bool:
     run.value(node.value)
     if isinstance(node.value, ast.Call) and leaves_process(run, node.value):
-        return _leave(run, "exit", node)
+        return _leave("exit", run, node)
     return True
 
 
-def _leave(run: Run, kind: Any, node: ast.AST) -> bool:
+def _leave(kind: ExitKind, run: Run, node: ast.AST) -> bool:
     if kind in ("break", "continue"):
         run.frame.left.append((kind, run.snapshot()))
     run.items.append(Exit(kind, run.place(node)))
@@ -44,11 +44,7 @@ def _return(run: Run, node: ast.Return) -> bool:
     if condition is not None and condition.varies > value.varies:
         value = combined(value, condition)
     run.frame.returns.append(value)
-    return _leave(run, "return", node)
-
-
-def _raise(run: Run, node: ast.Raise) -> bool:
-    return _leave(run, "raise", node)
+    return _leave("return", run, node)
 
 
 def _assert(run: Run, node: ast.Assert) -> bool:
@@ -61,14 +57,6 @@ def _define(run: Run, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
         "function", node=node, module=run.module, detail=run.frame
     )
     return True
-
-
-def _break(run: Run, node: ast.Break) -> bool:
-    return _leave(run, "break", node)
-
-
-def _continue(run: Run, node: ast.Continue) -> bool:
-    return _leave(run, "continue", node)
 
 
 def with_statement(run: Run, node: ast.With) -> bool:
@@ -117,9 +105,9 @@ STATEMENTS: Executors = {
     ast.With: with_statement,
     ast.AsyncWith: with_statement,
     ast.Return: _return,
-    ast.Raise: _raise,
-    ast.Break: _break,
-    ast.Continue: _continue,
+    ast.Raise: partial(_leave, "raise"),
+    ast.Break: partial(_leave, "break"),
+    ast.Continue: partial(_leave, "continue"),
     ast.FunctionDef: _define,
     ast.AsyncFunctionDef: _define,
     ast.Assert: _assert,
