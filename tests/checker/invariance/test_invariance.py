@@ -1,0 +1,174 @@
+"""Neutral names change no finding: neither code, nor level, nor line.
+
+Other ways to write the same are reported, until they change none either:
+
+    python -m tests.checker.invariance.test_invariance [RS401 ...]
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from ranksafe.checker.analysis import Analyzer
+from ranksafe.checker.configuration import Configuration
+from ranksafe.launch.context import LaunchContext
+from ranksafe.rank_flow.tables import named, table
+from ranksafe.semantics.project.index import ProjectIndex
+
+from tests.checker.invariance import rewriting
+from tests.checker.invariance.changes import Change, Changed, Source, changed
+from tests.checker.invariance.extraction import extracted_functions
+from tests.checker.invariance.programs import (
+    Program,
+    benchmark_areas,
+    benchmark_programs,
+    case_programs,
+    copy_libraries,
+    library_files_with_findings,
+)
+from tests.checker.invariance.renaming import keywords_in, renamings
+from tests.rules.conftest import REGISTRY
+
+Findings = set[tuple[int, str, str]]
+
+CONVENTIONS = frozenset(
+    word for name in table("conventions")["conventions"] for word in named(name)
+)
+ENDINGS = tuple(named("loader ending") | named("sampler ending"))
+
+
+_BATCH_SIZE = re.compile("batch|bsz|per_|micro")
+"""RS304 speaks of batch sizes, which nothing but their names tells."""
+
+
+def is_convention(name: str) -> bool:
+    """Whether a name says what something is, so that another name may say something else."""
+    return name in CONVENTIONS or name.endswith(ENDINGS) or _BATCH_SIZE.search(name) is not None
+
+
+REWRITINGS: dict[str, Callable[[Source], list[Change]]] = {
+    "named tests": rewriting.named_tests,
+    "named arguments": rewriting.named_arguments,
+    "whole parts written out": rewriting.whole_parts,
+    "swapped arms": rewriting.swapped_arms,
+    "keyword arguments": rewriting.keyword_arguments,
+    "extracted functions": extracted_functions,
+}
+RENAMED = "neutral names"
+
+
+@pytest.mark.parametrize("code", [folder.metadata.code for folder in REGISTRY.rules])
+def test_cases(code: str, tmp_path: Path) -> None:
+    assert not list(flips(case_programs(code), tmp_path))
+
+
+@pytest.mark.parametrize("area", benchmark_areas())
+def test_programs_of_the_benchmark(area: str, tmp_path: Path) -> None:
+    assert not list(flips(benchmark_programs(area), tmp_path))
+
+
+@pytest.fixture(scope="module")
+def training_libraries(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    chosen = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
+    if not chosen:
+        pytest.skip("needs torch: RANKSAFE_TEST_TORCH_PYTHON=$(python tools/environments.py torch)")
+    folder = tmp_path_factory.mktemp("libraries")
+    copy_libraries(Path(chosen), folder)
+    return Project(folder, LaunchContext())
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("file", library_files_with_findings())
+def test_files_of_libraries(file: str, training_libraries: Project) -> None:
+    assert not list(training_libraries.flips(file))
+
+
+def flips(
+    programs: Iterable[Program], folder: Path, kinds: Iterable[str] = (RENAMED,)
+) -> Iterator[str]:
+    """What is found in programs as they were written and not when they are rewritten, or the other way round."""
+    for number, program in enumerate(programs):
+        place = folder / f"{number}"
+        program.write(place)
+        project = Project(place, program.launch)
+        for file in program.files:
+            yield from (f"{program.name}: {flip}" for flip in project.flips(file, kinds))
+
+
+class Project:
+    """A folder of files, any of which is analysed with another text."""
+
+    def __init__(self, folder: Path, launch: LaunchContext) -> None:
+        self._folder = folder
+        project = ProjectIndex(folder)
+        self._analyzer = Analyzer(REGISTRY, Configuration(preview=True), launch, project)
+
+    def flips(self, file: str, kinds: Iterable[str] = (RENAMED,)) -> Iterator[str]:
+        source = Source((self._folder / file).read_text(encoding="utf-8"))
+        before = self._findings(file, changed(source, []))
+        for kind in kinds:
+            changes = self._changes(file, source, kind)
+            if changes and (flip := self._flip(file, source, before, changes)):
+                yield f"{file}, {kind}: {flip}"
+                for change in changes:
+                    if flip := self._flip(file, source, before, [change]):
+                        yield f"    {change.what}: {flip}"
+
+    def _flip(
+        self, file: str, source: Source, before: Findings, changes: Sequence[Change]
+    ) -> str | None:
+        after = self._findings(file, changed(source, changes))
+        first = {line: change.as_one.start for change in changes for line in change.as_one}
+        before, after = (
+            {(first.get(line, line), code, level) for line, code, level in found}
+            for found in (before, after)
+        )
+        return None if before == after else differences(before, after)
+
+    def _changes(self, file: str, source: Source, kind: str) -> list[Change]:
+        if kind != RENAMED:
+            return REWRITINGS[kind](source)
+        others = [path for path in self._folder.rglob("*.py") if path != self._folder / file]
+        elsewhere = frozenset(word for path in others for word in keywords_in(path))
+        return renamings(source, elsewhere, is_convention)
+
+    def _findings(self, file: str, text: Changed) -> Findings:
+        ast.parse(text.text)
+        analysis = self._analyzer.open(self._folder / file, text.text)
+        assert not analysis.rule_errors, "\n".join(analysis.rule_errors.values())
+        return {
+            (text.origins[finding.range.start.line], finding.code, finding.level.label)
+            for finding in analysis.findings
+        }
+
+
+def differences(before: Findings, after: Findings) -> str:
+    lost = [
+        f"{code} {level} of line {line} is lost" for line, code, level in sorted(before - after)
+    ]
+    new = [f"{code} {level} in line {line} is new" for line, code, level in sorted(after - before)]
+    return ", ".join([*lost, *new])
+
+
+def main(codes: list[str]) -> None:
+    """Print what changes where the cases of rules are written otherwise."""
+    for code in codes or [folder.metadata.code for folder in REGISTRY.rules]:
+        for kind in REWRITINGS:
+            with tempfile.TemporaryDirectory() as name:
+                found = list(flips(case_programs(code), Path(name).resolve(), [kind]))
+            print(
+                f"{code}, {kind}: {sum(not flip.startswith(' ') for flip in found)}",
+                *found,
+                sep="\n  ",
+            )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
