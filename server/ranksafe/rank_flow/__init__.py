@@ -5,12 +5,16 @@ This is the door: rules and the command line import from here and nowhere deeper
 
 from __future__ import annotations
 
-from ranksafe.rank_flow.analysis import RankFlow
+from ranksafe.rank_flow.analysis import TASK, RankFlow
+from ranksafe.rank_flow.diagram import Cell, Row, Traces, rows
 from ranksafe.rank_flow.issues import Issue, Kind
+from ranksafe.rank_flow.traces import Place
 from ranksafe.rank_flow.unwaited import KEPT
 from ranksafe.semantics.module import Module
 
-__all__ = ["KEPT", "Issue", "Kind", "rank_issues"]
+__all__ = [
+    "KEPT", "TASK", "Cell", "Issue", "Kind", "Place", "RankFlow", "Row", "Traces", "rank_issues", "rows",
+]  # fmt: skip
 
 
 def rank_issues(module: Module, ranks: int | None = None) -> list[Issue]:

@@ -6,8 +6,6 @@ import ast
 from pathlib import Path
 from typing import Protocol
 
-from ranksafe.semantics.mentions import RankWords
-
 
 class Project(Protocol):
     """Cross-file questions. Answers are plain data and hold until the project says that it changed."""
@@ -45,6 +43,3 @@ class Project(Protocol):
 
     def wraps_data_parallel(self, module: str) -> bool:
         """Whether a file that imports the module wraps a model in nn.DataParallel."""
-
-    def may_concern_ranks(self, name: str, words: RankWords) -> bool:
-        """Whether the definition with a dotted name, or one that it refers to, mentions one of the words."""

@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ranksafe.semantics.concern import Concern
 from ranksafe.semantics.control_flow import ControlFlow
 from ranksafe.semantics.cross_file import Project
 from ranksafe.semantics.facts import ModuleFacts, UnitFacts, facts_of_module, facts_of_unit
 from ranksafe.semantics.guards import Guard, GuardKind
 from ranksafe.semantics.imports import Imports
-from ranksafe.semantics.mentions import RankWords
 from ranksafe.semantics.names import Names
 from ranksafe.semantics.structure import Function, ModuleStructure
 from ranksafe.semantics.types import Types
@@ -52,7 +50,6 @@ class Module(ModuleStructure):
         self.names = Names(self, self.flow, self.imports)
         self.types = Types(self, self.flow, self.names, self.imports)
         self._value_flow = ValueFlow(self, self.flow, self.names, self.imports)
-        self._concern = Concern(self, self.names, self.imports)
         self._facts: ModuleFacts | None = None
         self.answers: dict[str, Any] = {}
         """What later layers computed for this text; dropped with it."""
@@ -265,11 +262,6 @@ class Module(ModuleStructure):
             for question, answer in before.items()
             if answer != self.text_says(question)
         }
-
-    def may_concern_ranks(self, node: ast.AST, words: RankWords) -> bool:
-        """Whether a function, class or statement of the file, or a definition that it refers to, here or in another
-        file of the project, mentions one of the words: where not, walking it tells nothing of ranks."""
-        return self._concern.may_concern_ranks(node, words, self.text_says(words.may_wrap))
 
     @property
     def may_wrap_models(self) -> bool:

@@ -183,12 +183,6 @@ class ModuleStructure(UnitStore):
 
     def methods_named(self, name: str) -> list[Function]:
         """Methods of this name of the file's top-level classes."""
-        found: list[Function] = self.memoized(
-            f"methods {name}", self.tree, 0, lambda _node, _depth: self._find_methods(name)
-        )
-        return found
-
-    def _find_methods(self, name: str) -> list[Function]:
         self.note("method", name)
         return [
             node

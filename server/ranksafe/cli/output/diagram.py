@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ranksafe.cli.terminal import Style, display_width
 from ranksafe.localization import Language, Translated
-from ranksafe.rank_flow.diagram import Cell, Row, Traces
-from ranksafe.rank_flow.traces import Place
+from ranksafe.rank_flow import Cell, Place, Row, Traces
 
 _IN_FUNCTION = Translated(
     "What two ranks do in `{name}` ({path}:{line}):",

@@ -52,7 +52,7 @@ class Definitions:
         if head in summary.classes or head in summary.functions:
             return name
         if head in summary.imports or head in summary.aliases:
-            target = self.in_file(path, module, summary, head)
+            target = self._in_file(path, module, summary, head)
             if target is not None and target != name:
                 return self._resolve(canonical(".".join([target, *rest[1:]])), hops + 1, seen)
         for origin in self._stars.bringing(path, summary, head):
@@ -61,14 +61,14 @@ class Definitions:
                 return ".".join([exported, *rest[1:]])
         return name
 
-    def in_file(self, path: Path, module: str, summary: Summary, written: str) -> str | None:
+    def _in_file(self, path: Path, module: str, summary: Summary, written: str) -> str | None:
         """Absolute dotted name of something written in a file."""
         head, _, rest = written.partition(".")
         if head in summary.imports:
             level, target = summary.imports[head]
             base = self.modules.absolute(path, module, level, target)
         elif head in summary.aliases and summary.aliases[head] != head:
-            found = self.in_file(path, module, summary, summary.aliases[head])
+            found = self._in_file(path, module, summary, summary.aliases[head])
             if found is None:
                 return None
             base = found
@@ -127,7 +127,7 @@ class Definitions:
         cls = summary.classes[name.rpartition(".")[2]]
         names = []
         for written in cls.bases if bases else cls.makes:
-            absolute = self.in_file(path, module, summary, written)
+            absolute = self._in_file(path, module, summary, written)
             if absolute is not None:
                 names.append(self.resolve(canonical(absolute)))
         return names

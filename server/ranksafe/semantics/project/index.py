@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from ranksafe.semantics.mentions import RankWords
 from ranksafe.semantics.project.changes import Change
-from ranksafe.semantics.project.concern import Concern
 from ranksafe.semantics.project.definitions import Definitions
 from ranksafe.semantics.project.dependents import Dependents
 from ranksafe.semantics.project.files import ProjectFiles, read_text
@@ -38,7 +36,6 @@ class ProjectIndex(Definitions):
         super().__init__(ProjectFiles(self.root), ProjectTexts(read, self.store))
         self._training = TrainingUses(self.modules, self)
         self._dependents = Dependents(self.modules, self.texts)
-        self._concern = Concern(self)
 
     # -- keeping up to date
 
@@ -58,8 +55,6 @@ class ProjectIndex(Definitions):
         if changed:
             after = texts.load_summary(path)
             summary = None in (summary_before, after) or summary_before != _as_text(after)
-        if files or changed:
-            self._concern.text_changed(path)
         if files or summary:
             self._stars.changed()
         if files:
@@ -148,12 +143,6 @@ class ProjectIndex(Definitions):
     def wraps_data_parallel(self, module: str) -> bool:
         """Whether a file of the project wraps a model of this module in nn.DataParallel."""
         return _is_of(module, self._training.answer().replicated)
-
-    # -- ranks
-
-    def may_concern_ranks(self, name: str, words: RankWords) -> bool:
-        """Whether the definition with a dotted name, or one that it refers to, mentions one of the words."""
-        return self._concern.may_concern_ranks(name, words)
 
 
 def _is_of(module: str, names: Iterable[str]) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from ranksafe.semantics.mentions import dotted
 from ranksafe.source.recovery import parse_tolerantly
 
 _LONGEST_CONSTANT: Final = 400
@@ -234,3 +233,18 @@ def _made_in(cls: ast.ClassDef) -> list[str]:
             if name is not None and name.rpartition(".")[2][:1].isupper():
                 found.append(name)
     return found
+
+
+def dotted(node: ast.expr) -> str | None:
+    """``a.b.c`` for a chain of attributes on a name, subscripts (``Generic[T]``) left away; None for the rest."""
+    parts: list[str] = []
+    while True:
+        if isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        elif isinstance(node, ast.Name):
+            return ".".join([node.id, *reversed(parts)])
+        else:
+            return None

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from ranksafe.semantics.facts import DATA_PARALLEL, TRAINER
-from ranksafe.semantics.mentions import RankWords
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.project.definitions import Definitions
 from ranksafe.semantics.project.files import ProjectFiles
@@ -237,10 +236,6 @@ class _AskedProject:
     def wraps_data_parallel(self, module: str) -> bool:  # noqa: ARG002
         """Left out: it is what is being found out."""
         return False
-
-    def may_concern_ranks(self, name: str, words: RankWords) -> bool:  # noqa: ARG002
-        """Nobody asks: no rank flow is needed to see who trains."""
-        return True
 
 
 _PLAIN: Final = frozenset({"import_name", "resolve", "export", "is_class", "bases"})
