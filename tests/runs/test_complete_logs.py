@@ -7,7 +7,8 @@ anything was mended after it (docs/guide/diagnose.md), and is development materi
 mended ones of the third blind set, cut to what tells, with other folders), and fourth development, of public threads
 and repositories, cut to what tells, with the names of people taken out of paths; fifth (open and kept), sixth, seventh
 (open, kept and development), eighth to thirteenth, runs of the sets after that. ``says``: words that the explanation must
-have. Paths were replaced in logs of our own runs; nothing else.
+have. Paths were replaced in logs of our own runs; nothing else. Of our own runs those are left that reach a line, a branch
+or a signature that no other log reaches.
 """
 
 from __future__ import annotations
