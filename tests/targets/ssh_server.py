@@ -119,6 +119,8 @@ def ssh_server(
         "  StrictHostKeyChecking yes",
     )
     log = folder / "sshd.log"
+    # A server that ran here before has said that it listens, too.
+    log.unlink(missing_ok=True)
     process = subprocess.Popen(
         [*prefix, program, "-D", "-f", str(folder / "sshd_config"), "-E", str(log)],
         stdin=subprocess.DEVNULL,
