@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+import ranksafe
+from ranksafe.checker.registry import Registry
+from ranksafe.cli.cache import rules_fingerprint
 
 from tests.cli.conftest import DEVICE_MAP, FIXED, Call
 
@@ -109,3 +113,22 @@ def test_a_cache_that_cannot_be_written_is_no_error(many: Path, call: Call, tmp_
 def test_no_cache(many: Path, call: Call, tmp_path: Path) -> None:
     call("check", "--no-cache", XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert kept(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["rank_flow/analysis.py", "rank_flow/knowledge/functions.json", "semantics/project/index.py"],
+)
+def test_what_decides_findings_is_part_of_the_key(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in folders of folders: an edited checkout must not answer with what it found before."""
+    copy = tmp_path / "ranksafe"
+    shutil.copytree(Path(ranksafe.__file__).parent, copy, ignore=shutil.ignore_patterns("*.pyc"))
+    monkeypatch.setattr(ranksafe, "__file__", str(copy / "__init__.py"))
+    registry = Registry.load(entry_points=False)
+    before = rules_fingerprint(registry)
+    assert rules_fingerprint(registry) == before
+    with (copy / file).open("a", encoding="utf-8") as edited:
+        edited.write("\n")
+    assert rules_fingerprint(registry) != before

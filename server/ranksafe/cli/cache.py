@@ -23,7 +23,7 @@ from ranksafe.checker.registry import Registry
 from ranksafe.cli.results import FileResult, from_json, to_json
 
 _FORMAT = 1
-_FOLDERS_THAT_DECIDE = ("checker", "cli", "fixes", "launch", "semantics", "source")
+_FOLDERS_THAT_DECIDE = ("checker", "cli", "fixes", "launch", "rank_flow", "semantics", "source")
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
@@ -39,8 +39,9 @@ def rules_fingerprint(registry: Registry) -> str:
     Files are told by size and time, so that an edited checkout is noticed as well as a new version.
     """
     digest = hashlib.sha256(f"{_FORMAT} {__version__} {sys.version}".encode())
-    folders = [Path(ranksafe.__file__).parent / name for name in _FOLDERS_THAT_DECIDE]
-    folders += [folder.path for folder in registry.rules]
+    decisive = [Path(ranksafe.__file__).parent / name for name in _FOLDERS_THAT_DECIDE]
+    folders = [folder for top in decisive for folder, _, _ in sorted(os.walk(top))]
+    folders += [str(folder.path) for folder in registry.rules]
     for folder in folders:
         for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
             if entry.name.endswith((".py", ".json")):
