@@ -63,6 +63,26 @@ def test_words_that_are_gone_let_no_rule_run(tmp_path: Path) -> None:
     assert codes(analysis) == codes(opened(tmp_path, text)) == []
 
 
+LICENCE = "# Distributed under a licence, whatever your rank.\n"
+
+
+def test_comments_mention_nothing(tmp_path: Path) -> None:
+    text = LICENCE + MODEL + "\n# torch.distributed.barrier()\n"
+    assert opened(tmp_path, text).module is None
+    guarded = "import torch.distributed as dist\n\nif dist.get_rank() == 0:\n    dist.barrier()\n"
+    commented = LICENCE + guarded.replace("\nif", "\n#if").replace("import", "# import", 1)
+    assert opened(tmp_path, commented).module is None
+
+
+def test_a_line_that_is_no_comment_any_more_counts(tmp_path: Path) -> None:
+    guarded = "import torch.distributed as dist\n\nif dist.get_rank() == 0:\n    dist.barrier()\n"
+    analysis = opened(tmp_path, "".join(f"# {line}\n" for line in guarded.splitlines()))
+    assert analysis.module is None
+    analysis.change(guarded, 0, 3)
+    analysis.settle()
+    assert codes(analysis) == codes(opened(tmp_path, guarded)) == ["RS401"]
+
+
 def test_a_model_that_another_file_wraps(tmp_path: Path) -> None:
     (tmp_path / "model.py").write_text(MODEL)
     (tmp_path / "train.py").write_text(TRAINING)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import logging
+import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -82,6 +83,14 @@ def _rules_for_call(
     return found
 
 
+_COMMENT_LINE = re.compile(r"^[ \t]*#.*", re.MULTILINE)
+
+
+def _without_comments(text: str) -> str:
+    """The text without the lines that are comments: many files begin with a licence that is "distributed"."""
+    return _COMMENT_LINE.sub("", text)
+
+
 class Active:
     """The rules that run on one file, and the launch context they are given."""
 
@@ -97,8 +106,9 @@ class Active:
         self.text = text
         self._is_trained = is_trained
         """Whether another file of the project trains or wraps models of this one."""
-        self._words: dict[str, bool] = {}
-        """Which of the words that were asked for occur in the file; a word that has gone is kept."""
+        self._words: dict[tuple[bool, str], bool] = {}
+        """Which of the words that were asked for occur in the file's text (True), or in it without comments; a word
+        that has gone is kept."""
         self._wanted: dict[str, bool] = {}
         self.failed: dict[str, str] = {}
         """Codes of rules that raised here, with the traceback."""
@@ -121,23 +131,38 @@ class Active:
             wanted = self._wanted[rule.metadata.code] = (
                 (not rule.mentions or self._mentions(rule.mentions))
                 and (called is None or self._mentions(called))
-                and (not rule.on_several_gpus or self._mentions(SEVERAL_GPUS) or self._is_trained())
+                and (not rule.on_several_gpus or self._is_for_several_gpus())
             )
         return wanted and rule.metadata.code not in self.failed
 
-    def _mentions(self, words: frozenset[str]) -> bool:
+    def _is_for_several_gpus(self) -> bool:
+        # How a script is started often stands in its comments.
+        return self._mentions(SEVERAL_GPUS, comments=True) or self._is_trained()
+
+    def _mentions(self, words: frozenset[str], *, comments: bool = False) -> bool:
         known = self._words
         for word in words:
-            if word not in known:
-                known[word] = word in self.text
-            if known[word]:
+            key = (comments, word)
+            if key not in known:
+                known[key] = word in (self.text if comments else self._code)
+            if known[key]:
                 return True
         return False
+
+    @cached_property
+    def _code(self) -> str:
+        return _without_comments(self.text)
 
     def text_changed(self, text: str, new: str) -> bool:
         """Take over a text of which a part is new; whether rules run now that did not before."""
         self.text = text
-        found = {word for word, occurs in self._words.items() if not occurs and word in new}
+        self.__dict__.pop("_code", None)
+        code = _without_comments(new)
+        found = {
+            (comments, word)
+            for (comments, word), occurs in self._words.items()
+            if not occurs and word in (new if comments else code)
+        }
         if not found:
             return False
         self._words.update(dict.fromkeys(found, True))

@@ -74,7 +74,8 @@ class Rule(ABC):
     """For a MODULE rule that follows calls through the whole file: while somebody types, its last findings are kept
     and move with their lines; it runs again when the user pauses (`DocumentAnalysis.settle`)."""
     mentions: ClassVar[frozenset[str]] = frozenset()
-    """Words of which at least one must occur in the file's text, else the rule is not run there; empty: always run."""
+    """Words of which at least one must occur in the file outside comments, else the rule is not run there; empty:
+    always run."""
     on_several_gpus: ClassVar[bool] = False
     """For a rule about models that several GPUs run: it is not run where neither the file's text
     (`ranksafe.semantics.facts.SEVERAL_GPUS`) nor another file of the project says that they may."""
