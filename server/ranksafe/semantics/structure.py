@@ -183,6 +183,12 @@ class ModuleStructure(UnitStore):
 
     def methods_named(self, name: str) -> list[Function]:
         """Methods of this name of the file's top-level classes."""
+        found: list[Function] = self.memoized(
+            f"methods {name}", self.tree, 0, lambda _node, _depth: self._find_methods(name)
+        )
+        return found
+
+    def _find_methods(self, name: str) -> list[Function]:
         self.note("method", name)
         return [
             node
@@ -238,19 +244,17 @@ class ModuleStructure(UnitStore):
         self, query: str, cls: ast.ClassDef, attribute: str, context: type[ast.expr_context]
     ) -> list[ast.Attribute]:
         unit = self._class_units.get(id(cls))
-        nodes: Iterable[ast.AST]
         if unit is None:
-            nodes = ast.walk(cls)
+            around = self.unit_of(cls)
+            units = [] if around is None else [around]
         else:
             self.note(query, unit.identity, attribute)
-            nodes = (
-                node for member in unit.members for node in member.attributes.get(attribute, ())
-            )
+            units = unit.members
         found = [
             node
-            for node in nodes
+            for holder in units
+            for node in holder.attributes.get(attribute, ())
             if isinstance(node, ast.Attribute)
-            and node.attr == attribute
             and isinstance(node.ctx, context)
             and self.class_of_self(node.value) is cls
         ]
