@@ -26,6 +26,8 @@ _CONDITIONAL = (
 )
 _LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _LEAVING_CALLS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
+_TESTS = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Name)
+_LONGEST_WAY = 4
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
@@ -69,10 +71,36 @@ class ControlFlow:
         """A guard; ``not x`` is x with the other sign."""
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test, positive = test.operand, not positive
-        return Guard(test, positive, self.kind_of)
+        return Guard(test, positive, self)
+
+    def read(self, test: ast.expr, holds: bool) -> tuple[ast.expr, bool]:
+        """See `ranksafe.semantics.guards.Tests`."""
+        for _ in range(_LONGEST_WAY):
+            if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+                test, holds = test.operand, not holds
+                continue
+            meaning = self._named_test(test)
+            if meaning is None:
+                break
+            test = meaning
+        return test, holds
+
+    def _named_test(self, test: ast.expr) -> ast.expr | None:
+        """The test that a variable was assigned, where there is just one."""
+        if not isinstance(test, ast.Name):
+            return None
+        scope, bindings = self._module.bindings(test)
+        if scope is None or len(bindings) != 1 or not isinstance(bindings[0], ast.Name):
+            return None
+        assigned = self.assigned_value(bindings[0])
+        return assigned if isinstance(assigned, _TESTS) else None
 
     def kind_of(self, test: ast.expr, depth: int = 0) -> GuardKind:
         """What a condition depends on, through the names in it."""
+        found: GuardKind = self._module.memoized("guard kind", test, depth, self._find_kind)
+        return found
+
+    def _find_kind(self, test: ast.expr, depth: int) -> GuardKind:
         kinds: set[GuardKind] = set()
         for node in ast.walk(test):
             kind = kind_of_words(node)
@@ -258,6 +286,10 @@ class ControlFlow:
 
     def _path(self, node: ast.AST) -> list[_Step]:
         """Steps from the node up to its function or the module."""
+        found: list[_Step] = self._module.memoized("path", node, 0, self._find_path)
+        return found
+
+    def _find_path(self, node: ast.AST, _depth: int) -> list[_Step]:
         steps = []
         child = node
         parent = self._module.parent(child)

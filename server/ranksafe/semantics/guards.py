@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 from enum import Enum
+from typing import Protocol
 
 
 class GuardKind(str, Enum):
@@ -19,40 +19,68 @@ class GuardKind(str, Enum):
     OTHER = "other"
 
 
+class Tests(Protocol):
+    """Reads tests."""
+
+    def read(self, test: ast.expr, holds: bool) -> tuple[ast.expr, bool]:
+        """What a test asks, through ``not`` and the names that it goes by, and whether that holds where it does."""
+
+    def kind_of(self, test: ast.expr) -> GuardKind:
+        """What a test depends on."""
+
+
 class Guard:
-    """A condition under which code runs. ``positive``: it holds where the code runs, else it does not."""
+    """A condition under which code runs."""
 
-    __slots__ = ("_kind", "_kind_of", "positive", "test")
+    __slots__ = ("_holds", "_kind", "_read", "_tests", "_written")
 
-    def __init__(
-        self, test: ast.expr, positive: bool, kind_of: Callable[[ast.expr], GuardKind]
-    ) -> None:
-        self.test = test
-        self.positive = positive
-        self._kind_of = kind_of
+    def __init__(self, written: ast.expr, holds: bool, tests: Tests) -> None:
+        self._written = written
+        self._holds = holds
+        self._tests = tests
+        self._read: tuple[ast.expr, bool] | None = None
         self._kind: GuardKind | None = None
+
+    @property
+    def test(self) -> ast.expr:
+        """What is asked: for ``c = a < b`` and ``if c:`` it is ``a < b``."""
+        return self._as_read[0]
+
+    @property
+    def positive(self) -> bool:
+        """Whether it holds where the code runs."""
+        return self._as_read[1]
 
     @property
     def kind(self) -> GuardKind:
         """What the condition depends on."""
         if self._kind is None:
-            self._kind = self._kind_of(self.test)
+            self._kind = self._tests.kind_of(self._written)
         return self._kind
+
+    @property
+    def _as_read(self) -> tuple[ast.expr, bool]:
+        # Later than it is made: what a name stands for depends on the conditions around it.
+        if self._read is None:
+            self._read = self._tests.read(self._written, self._holds)
+        return self._read
 
     def negated(self) -> Guard:
         """The guard of the other branch."""
-        return Guard(self.test, not self.positive, self._kind_of)
+        return Guard(self._written, not self._holds, self._tests)
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Guard) and self.test is other.test and self.positive == other.positive
+            isinstance(other, Guard)
+            and self._written is other._written
+            and self._holds == other._holds
         )
 
     def __hash__(self) -> int:
-        return hash((id(self.test), self.positive))
+        return hash((id(self._written), self._holds))
 
     def __repr__(self) -> str:
-        return f"Guard({ast.unparse(self.test)!r}, positive={self.positive})"
+        return f"Guard({ast.unparse(self._written)!r}, {self._holds})"
 
 
 _LAUNCH_WORDS = frozenset(

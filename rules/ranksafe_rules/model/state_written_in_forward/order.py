@@ -10,6 +10,7 @@ from ranksafe_rules._shared.captures import alternatives
 from ranksafe_rules._shared.replicated_class import ReplicatedClass
 
 _MAXIMUM_DEPTH = 6
+_TESTS = (ast.Compare, ast.BoolOp, ast.UnaryOp)
 _MOVES = frozenset({"to", "cuda", "cpu", "type_as", "type", "half", "float", "contiguous"})
 
 
@@ -62,7 +63,7 @@ class _Walk:
     ) -> Iterator[Access]:
         for statement in statements:
             yield from self._node(statement, asked, depth)
-            if isinstance(statement, ast.If) and isinstance(statement.body[-1], ast.Return):
+            if isinstance(statement, ast.If) and _returns(statement):
                 # ``if n == self.length: return self.table``: the rest makes both anew.
                 asked |= _asked_about(self._view, statement)
 
@@ -111,9 +112,16 @@ def _asked_about(view: ReplicatedClass, test: ast.AST) -> frozenset[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.add(node.value)
         elif isinstance(node, ast.Name):
-            values = view.module.flow.assigned_values(node)
-            found |= {name for value in values if (name := view.self_attribute(value))}
+            for value in view.module.flow.assigned_values(node):
+                if isinstance(value, _TESTS):
+                    found |= _asked_about(view, value)
+                elif name := view.self_attribute(value):
+                    found.add(name)
     return frozenset(found)
+
+
+def _returns(node: ast.If) -> bool:
+    return any(arm and isinstance(arm[-1], ast.Return) for arm in (node.body, node.orelse))
 
 
 def _is_same_value(view: ReplicatedClass, target: ast.Attribute) -> bool:
