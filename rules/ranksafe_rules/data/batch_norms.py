@@ -41,7 +41,8 @@ def normalises_single_values(
 def _in_sequence(module: Module, sequence: ast.Call, depth: int) -> bool:
     previous: str | None = None
     one_pixel = False
-    for layer in sequence.args:
+    for given in sequence.args:
+        layer = module.values(given).only_expression()
         if not isinstance(layer, ast.Call):
             previous, one_pixel = None, False
             continue

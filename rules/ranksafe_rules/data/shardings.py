@@ -68,7 +68,8 @@ def _mesh_sizes(
 def _made_mesh(
     module: Module, call: ast.Call, launch: LaunchContext
 ) -> dict[str, Partition] | None:
-    shape = module.argument_node(call, "axis_shapes", 0)
+    given = module.argument(call, "axis_shapes", 0)
+    shape = None if given is None else given.only_expression()
     names = _axis_names(module, module.argument_node(call, "axis_names", 1))
     if not isinstance(shape, ast.Tuple) or names is None or len(names) != len(shape.elts):
         return None

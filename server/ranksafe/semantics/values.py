@@ -59,6 +59,10 @@ class Values:
         constants = {repr(value.constant) for value in self.known}
         return self.known[0].constant if len(constants) == 1 else None
 
+    def only_expression(self) -> ast.expr | None:
+        """The expression that it certainly is, else None: what was written where a variable got its value."""
+        return self.known[0].node if self.complete and len(self.known) == 1 else None
+
     def constants(self) -> list[Any]:
         """All constants among the known values."""
         return [value.constant for value in self.known if value.is_constant]

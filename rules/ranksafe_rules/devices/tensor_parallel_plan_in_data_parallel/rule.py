@@ -99,8 +99,9 @@ def _plan(module: Module, load: ast.Call) -> ast.expr | None:
                 ]
                 guarded = any(depends_on_launch(value.guards) for value in values.known)
                 return keyword.value if all(chosen) and not guarded else None
-        elif keyword.arg == "distributed_config" and isinstance(keyword.value, ast.Call):
-            return module.argument_node(keyword.value, "tp_plan")
+        elif keyword.arg == "distributed_config":
+            made = module.values(keyword.value).only_expression()
+            return module.argument_node(made, "tp_plan") if isinstance(made, ast.Call) else None
     return None
 
 

@@ -94,4 +94,4 @@ def _hooks(view: ReplicatedClass) -> Iterator[ast.expr]:
             if isinstance(call.func, ast.Attribute) and call.func.attr in _HOOKS:
                 hook = view.module.argument_node(call, "hook", 0)
                 if hook is not None:
-                    yield hook
+                    yield view.module.values(hook).only_expression() or hook
