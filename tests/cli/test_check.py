@@ -233,6 +233,20 @@ def test_a_half_typed_file_is_checked_in_part(project: Path, call: Call) -> None
     assert "partly checked" in answer.error
 
 
+LONG = "import torch.distributed as dist\n\n\ndef long(x):\n" + "    dist.all_reduce(x)\n" * 3001
+"""More statements than rank flow follows."""
+
+
+def test_a_function_that_is_too_long_to_be_followed_is_named(project: Path, call: Call) -> None:
+    (project / "train.py").write_text(LONG, encoding="utf-8")
+    for _ in range(2):  # the second time from the cache
+        answer = call("check", "train.py")
+        assert answer.status == 0
+        assert answer.error.count("`long` does too much to be followed") == 1
+    (project / "train.py").write_text(LONG.replace("dist.all_reduce(x)", "x += 1"))
+    assert "too much" not in call("check", "train.py").error
+
+
 def test_folders_of_others_are_left_out(project: Path, call: Call) -> None:
     for folder in (".venv/lib", "node_modules", "generated", "src"):
         (project / folder).mkdir(parents=True)

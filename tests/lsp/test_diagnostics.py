@@ -206,3 +206,17 @@ def _insert(line: int, column: int, text: str) -> types.TextDocumentContentChang
 def _replace(line: int, start: int, end: int, text: str) -> types.TextDocumentContentChangePartial:
     place = types.Range(types.Position(line, start), types.Position(line, end))
     return types.TextDocumentContentChangePartial(place, text)
+
+
+async def test_what_is_too_long_to_be_followed_is_said_once(start_editor: StartEditor) -> None:
+    editor = await start_editor(options={"settings": {"select": ["RS401"]}})
+    long = "def long(x):\n" + "    dist.all_reduce(x)\n" * 3001
+    uri = editor.open("train.py", f"import torch.distributed as dist\n\n\n{long}")
+
+    def told() -> list[str]:
+        said = [one.message for one in editor.client.log_messages]
+        return [text for text in said if "`long` does too much to be followed" in text]
+
+    await editor.until(told)
+    await editor.version_shown(uri, editor.type(uri, 4, 22, "  # typed"))
+    assert len(told()) == 1

@@ -29,6 +29,7 @@ from ranksafe.checker.suppression import apply_suppressions
 from ranksafe.checker.suspects import Suspects, statement_around
 from ranksafe.checker.unit_results import UnitResults, findings_in
 from ranksafe.launch.context import LaunchContext
+from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module, ReadKey
 from ranksafe.semantics.units import ClassUnit, Unit, units_of
 from ranksafe.source.recovery import Parsed, parse, parse_tolerantly
@@ -44,6 +45,19 @@ RELEVANT = re.compile(
     r"\b(?:torch|transformers|accelerate|trl|jax|lightning|pytorch_lightning|deepspeed|adapters|peft|flax)\b"
 )
 """A file that mentions none of these libraries cannot have a finding and is not parsed."""
+
+
+def given_up(function: str) -> Translated:
+    """The sentence that rank flow did not follow a function; an empty name: the statements outside functions."""
+    if not function:
+        return Translated(
+            "the statements outside functions do too much to be followed: the ranks' collectives are not compared",
+            "函数之外的语句过多，未逐 rank 跟踪：其集合通信未作比较",
+        )
+    return Translated(
+        f"`{function}` does too much to be followed: the ranks' collectives are not compared",
+        f"`{function}` 内容过多，未逐 rank 跟踪：其集合通信未作比较",
+    )
 
 
 class Analyzer:
@@ -133,6 +147,12 @@ class DocumentAnalysis:
     def rule_errors(self) -> dict[str, str]:
         """Codes of rules that failed on this file, with tracebacks."""
         return {} if self._active is None else dict(self._active.failed)
+
+    @property
+    def given_up(self) -> tuple[str, ...]:
+        """Functions that do too much to be followed, so that rank flow has nothing to say of them; an empty name:
+        the statements outside functions."""
+        return () if self.module is None else tuple(sorted(self.module.given_up))
 
     @property
     def needs_settling(self) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from ranksafe.checker.analysis import given_up
 from ranksafe.checker.finding import Level
 from ranksafe.checker.registry import Registry
 from ranksafe.checker.suppression import suppress
@@ -164,6 +165,8 @@ def _report_files(results: Sequence[FileResult], named: set[Path], language: Lan
             broken = broken or result.path in named
         elif result.partial:
             note(f"{result.path}: {_PARTLY.in_language(language)}")
+        for name in result.given_up:
+            note(f"{result.path}: {given_up(name).in_language(language)}")
     return broken
 
 

@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +138,9 @@ class Checker:
         """The result for a text that stands, or will stand, in ``path``."""
         analysis = self.analyse(path, text, context)
         reported = tuple(self._reported(finding, analysis) for finding in analysis.findings)
+        given_up = analysis.given_up
         analysis.close()
-        return FileResult(path, reported, partial=analysis.status != "complete")
+        return FileResult(path, reported, partial=analysis.status != "complete", given_up=given_up)
 
     def _reported(self, finding: Finding, analysis: DocumentAnalysis) -> Reported:
         if not self.with_edits or not finding.fixes:
@@ -256,7 +257,7 @@ class _Store:
 
 
 def _under_name(result: FileResult, path: Path) -> FileResult:
-    return FileResult(path, result.reported, result.problem, result.partial)
+    return replace(result, path=path)
 
 
 def _check_jobs(jobs: Sequence[Job], checker: Checker) -> Iterator[FileResult]:

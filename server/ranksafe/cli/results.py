@@ -37,6 +37,8 @@ class FileResult:
     """Why the file was not checked."""
     partial: bool = False
     """Statements that do not parse were left out."""
+    given_up: tuple[str, ...] = ()
+    """See `DocumentAnalysis.given_up`."""
 
 
 def to_json(result: FileResult) -> dict[str, Any]:
@@ -45,6 +47,7 @@ def to_json(result: FileResult) -> dict[str, Any]:
         "reported": [_reported_to_json(item) for item in result.reported],
         "problem": None if result.problem is None else _text_to_json(result.problem),
         "partial": result.partial,
+        "given_up": list(result.given_up),
     }
 
 
@@ -56,6 +59,7 @@ def from_json(path: Path, value: dict[str, Any]) -> FileResult:
         tuple(_reported_from_json(item) for item in value["reported"]),
         None if problem is None else _text_from_json(problem),
         bool(value["partial"]),
+        tuple(value["given_up"]),
     )
 
 

@@ -62,6 +62,8 @@ class Document(ABC):
         self.last_cost_seconds = 0.0
         self.failed_rules: set[str] = set()
         """Rules that failed on this document: said once."""
+        self.given_up: set[str] = set()
+        """Functions that were not followed: said once."""
         self.says_something_else = False
         """To other files than when it was checked last; then it counts for its own names, too."""
         self.run_findings: list[RunFinding] = []

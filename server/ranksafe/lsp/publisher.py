@@ -14,6 +14,7 @@ from typing import Final
 from lsprotocol import types
 from pygls.uris import from_fs_path
 
+from ranksafe.checker.analysis import given_up
 from ranksafe.checker.finding import Finding, Level, Related
 from ranksafe.lsp.connection import Connection
 from ranksafe.lsp.documents import Document, Report, TextDocument, client_range
@@ -51,6 +52,7 @@ class Publisher:
 
     def diagnostics(self, document: Document) -> dict[str, list[types.Diagnostic]]:
         """The diagnostics of each of the document's URIs."""
+        self._tell_given_up(document)
         result: dict[str, list[types.Diagnostic]] = {uri: [] for uri in document.uris}
         for finding in document.findings:
             place = document.locate(finding.range)
@@ -61,6 +63,13 @@ class Publisher:
             if place.uri in result:
                 result[place.uri].append(self._of_failure(failure, place.range))
         return result
+
+    def _tell_given_up(self, document: Document) -> None:
+        names = () if document.analysis is None else document.analysis.given_up
+        for name in sorted(set(names) - document.given_up):
+            document.given_up.add(name)
+            sentence = given_up(name).in_language(self._client.language)
+            self._client.log(f"{document.path or document.uri}: {sentence}")
 
     def is_pulled(self, document: Document) -> bool:
         """Whether the client asks for this document's diagnostics itself."""

@@ -53,6 +53,9 @@ class Module(ModuleStructure):
         self._facts: ModuleFacts | None = None
         self.answers: dict[str, Any] = {}
         """What later layers computed for this text; dropped with it."""
+        self.given_up: set[str] = set()
+        """The functions that a later layer did not follow because they do too much; an empty name: the statements
+        outside functions."""
         self._of_text: dict[Callable[[str], bool], bool] = {}
         self._of_text_before: dict[Callable[[str], bool], bool] = {}
         self._other_files: dict[Path, tuple[str, Module | None]] = {}
