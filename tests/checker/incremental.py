@@ -134,15 +134,9 @@ class EveryRankIssue(Rule):
             yield self.finding(module, issue.place.node, _said(text))
 
 
-def noisy_analyzer(project: Project | None = None, *, rank_flow: bool = True) -> Analyzer:
-    """An analyzer with the noisy rules only.
-
-    ``project``: what is known of other files. Without ``rank_flow``, which takes as long as all the others together,
-    only the rules that run while somebody types.
-    """
-    rules: list[Rule] = [EveryCall(), EveryClass(), TrainerCalls(), WholeFile()]
-    if rank_flow:
-        rules.append(EveryRankIssue())
+def noisy_analyzer(project: Project | None = None) -> Analyzer:
+    """An analyzer with the noisy rules only; ``project``: what is known of other files."""
+    rules: list[Rule] = [EveryCall(), EveryClass(), TrainerCalls(), WholeFile(), EveryRankIssue()]
     folders = [RuleFolder(rule, Path("noisy"), "noisy") for rule in rules]
     return Analyzer(Registry.of(folders), Configuration(), LaunchContext(), project)
 

@@ -12,8 +12,8 @@ PACKAGE = Path(ranksafe.__file__).parent
 OWN_FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-def real_files(limit: int) -> list[Path]:
-    """Files of the training libraries where they are installed, else ranksafe's own."""
+def real_files(limit: int, largest: int = 90_000) -> list[Path]:
+    """Files of the training libraries where they are installed, else ranksafe's own; ``largest`` in bytes."""
     folder = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
     names = [
         "accelerate/**/*.py", "trl/trainer/*.py", "trl/scripts/*.py", "transformers/trainer*.py",
@@ -24,6 +24,6 @@ def real_files(limit: int) -> list[Path]:
         for site in sorted(Path(folder).parent.parent.glob("lib/python3*/site-packages")):
             for name in names:
                 found += sorted(site.glob(name))
-    found = [path for path in found if 2_000 < path.stat().st_size < 90_000]
+    found = [path for path in found if 2_000 < path.stat().st_size < largest]
     rng = random.Random(20261120)
     return sorted(rng.sample(found, min(limit, len(found)))) or OWN_FILES[:limit]

@@ -21,12 +21,10 @@ def analysed(analysis: DocumentAnalysis) -> str:
     return analysis.text_analysed + ("\n# torch" if analysis.blanked else "")
 
 
-def edit_and_compare(
-    path: Path, edits: int, seed: int, *, rank_flow: bool = True
-) -> tuple[int, int]:
+def edit_and_compare(path: Path, edits: int, seed: int) -> tuple[int, int]:
     """Edit a file ``edits`` times; returns how many states were compared and how many of these did not parse."""
     rng = random.Random(seed)
-    analyzer = noisy_analyzer(rank_flow=rank_flow)
+    analyzer = noisy_analyzer()
     original = path.read_text("utf-8")
     if "torch" not in original:
         original = RELEVANT_HEADER + original
@@ -59,12 +57,12 @@ def test_edited_file_has_the_findings_of_a_fresh_analysis(path: Path) -> None:
 
 @pytest.mark.long
 def test_ten_thousand_edits() -> None:
-    """Ten thousand edits without rank flow; `test_rank_flow_edits` and the files above have it on."""
+    """All rules and rank flow; `test_rank_flow_edits_over_files` edits several files of a project."""
     compared = broken = 0
-    files = real_files(40)
+    files = real_files(40, largest=30_000)
     for number, path in enumerate(files):
         edits = 10_000 // len(files) + 1
-        done, unparsable = edit_and_compare(path, edits, seed=number, rank_flow=False)
+        done, unparsable = edit_and_compare(path, edits, seed=number)
         compared += done
         broken += unparsable
     print(f"{compared} edits over {len(files)} files, {broken} states did not parse")
