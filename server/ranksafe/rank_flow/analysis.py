@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ranksafe.rank_flow.caller_counts import even_loops, without_even_loops
+from ranksafe.rank_flow.callers import even_loops, met, without_answered
 from ranksafe.rank_flow.comparison.comparison import Comparison
 from ranksafe.rank_flow.diagram import Traces, rows
 from ranksafe.rank_flow.expressions.expressions import EXPRESSIONS
@@ -31,8 +30,6 @@ from ranksafe.semantics.facts import is_main_guard
 from ranksafe.semantics.module import Module, ReadKey
 from ranksafe.semantics.units import Unit
 from ranksafe.semantics.walking import FUNCTIONS
-
-logger = logging.getLogger(__name__)
 
 TASK = "rank flow"
 """The name under which a unit keeps its issues."""
@@ -66,7 +63,7 @@ class RankFlow:
         module = self._module
         found: dict[tuple[Kind, int], Issue] = {}
         flow = [issue for unit in module.all_units() for issue in self._of_unit(unit)]
-        for issue in without_even_loops([*flow, *self._at_top()]):
+        for issue in without_answered([*flow, *self._at_top()]):
             found.setdefault((issue.kind, id(issue.place.node)), issue)
         for issue in (*other_paths(module, self._functions), *unwaited(module)):
             found.setdefault((issue.kind, id(issue.place.node)), issue)
@@ -123,7 +120,7 @@ class RankFlow:
         self, node: ast.FunctionDef | ast.AsyncFunctionDef, cls: ast.ClassDef | None
     ) -> Iterator[Issue]:
         function = Object("function", node=node, module=self._module)
-        if not self._functions.worth_a_look(function):
+        if _passes_on(node) or not self._functions.worth_a_look(function):
             return iter(())
         return self._own(self._root(function, cls))
 
@@ -142,9 +139,8 @@ class RankFlow:
             return False
         if isinstance(statement, ast.If) and is_main_guard(statement.test):
             return any(self._performs_at_top(item) for item in statement.body)
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            if not statement.value.args and not statement.value.keywords:
-                return not called_names(statement).isdisjoint(words(self._module.may_wrap_models))
+        if _is_bare_call(statement):
+            return not called_names(statement).isdisjoint(words(self._module.may_wrap_models))
         return self._functions.performs(Object("function", node=statement, module=self._module))
 
     # -- one root
@@ -161,8 +157,7 @@ class RankFlow:
                     root, [self._run(root, cls, World(rank, size)) for rank in range(size)]
                 )
         except (TooLarge, RecursionError):
-            name = getattr(root.node, "name", "the file")
-            logger.debug("rank flow of %s in %s is too large", name, self._module.path)
+            self._module.given_up.add(getattr(root.node, "name", ""))
 
     def _larger_world(self, runs: list[Run]) -> int | None:
         """The size of a second world, when two ranks do not show what the code does."""
@@ -262,15 +257,19 @@ class RankFlow:
         for rank in range(1, len(runs)):
             if traces[0] is traces[rank]:
                 continue
-            for difference in Comparison((0, rank)).run(traces[0], traces[rank]):
+            comparison = Comparison((0, rank))
+            places: set[int] = set()
+            for difference in comparison.run(traces[0], traces[rank]):
                 issue = of_difference(difference, self._module)
                 if issue is None:
                     continue
+                places.add(id(issue.place.node))
                 # What follows in the same arm is part of the same mistake.
                 key = (issue.kind, id(issue.branch.node) if issue.branch else id(issue))
                 if key not in seen:
                     seen.add(key)
                     yield issue
+            yield from met(comparison.met, places)
         for trace in traces[:2]:
             for decision in local_decisions(trace):
                 yield from of_decision(decision, self._module)
@@ -278,6 +277,16 @@ class RankFlow:
         yield from even_loops(traces)
         for event in unmatched(traces, whole=self._starts_by_itself(root)):
             yield Issue(Kind.PEER, event.place, event.operation.word)
+
+
+def _passes_on(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether a function does nothing but call another, as ``mp.spawn`` wants it: that says nothing more."""
+    return len(node.body) == 1 and _is_bare_call(node.body[0]) and not node.decorator_list
+
+
+def _is_bare_call(node: ast.stmt) -> bool:
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and not call.args and not call.keywords
 
 
 def _without_receivers(issues: Iterator[Issue]) -> Iterator[Issue]:

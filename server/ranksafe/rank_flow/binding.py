@@ -46,11 +46,7 @@ def bind(run: Run, target: ast.expr, value: Value) -> None:
         if isinstance(before, Abstract) and value.varies > before.varies:
             bind(run, target.value, combined(before, value))
         elif isinstance(before, Sequence):
-            bind(
-                run,
-                target.value,
-                _with_item(before, run.value(target.slice), value),
-            )
+            bind(run, target.value, _with_item(before, run.value(target.slice), value))
 
 
 def _bind_group(run: Run, target: ast.Subscript, value: Value) -> bool:

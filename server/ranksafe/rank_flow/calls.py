@@ -14,15 +14,7 @@ from ranksafe.rank_flow.operations import operation_named
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.sharding import is_sharded
 from ranksafe.rank_flow.tables import functions_that, methods_that, named
-from ranksafe.rank_flow.values import (
-    NOTHING_KNOWN,
-    SAME,
-    Abstract,
-    Constant,
-    Object,
-    Value,
-    Varies,
-)
+from ranksafe.rank_flow.values import NOTHING_KNOWN, SAME, Abstract, Constant, Object, Value, Varies
 from ranksafe.rank_flow.wrapped_models import WRAPS, wrap_model
 from ranksafe.semantics.units import callee_name
 

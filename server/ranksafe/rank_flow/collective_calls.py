@@ -10,11 +10,7 @@ from ranksafe.rank_flow.expressions.groups import Groups, may_have
 from ranksafe.rank_flow.object_lists import note_misuse
 from ranksafe.rank_flow.operations import Operation
 from ranksafe.rank_flow.run import Run
-from ranksafe.rank_flow.sharding import (
-    is_guarded_by_sharding,
-    is_of_unknown_stage,
-    is_sharded,
-)
+from ranksafe.rank_flow.sharding import is_guarded_by_sharding, is_of_unknown_stage, is_sharded
 from ranksafe.rank_flow.tables import functions_that
 from ranksafe.rank_flow.traces import Event
 from ranksafe.rank_flow.values import (
@@ -231,13 +227,14 @@ def _result(run: Run, node: ast.Call, operation: Operation, event: Event) -> Val
         if isinstance(target, (ast.Name, ast.Attribute)):
             before = run.look(target)
             _send_from_here(run, event, before)
+            after: Value = same
             if isinstance(before, Sequence):
-                bind(run, target, Sequence((same,) * len(before.items)))
-            elif isinstance(before, Abstract) or (
+                after = Sequence((same,) * len(before.items))
+            if isinstance(before, (Sequence, Abstract)) or (
                 isinstance(before, Constant) and before.constant is not None
             ):
-                bind(run, target, same)
-                run.changed_in_place(before, same)
+                bind(run, target, after)
+                run.changed_in_place(before, after)
         return NOTHING_KNOWN
     if operation.kind == "group-construction":
         return _new_group(run, node, operation)
@@ -252,11 +249,9 @@ def _send_from_here(run: Run, event: Event, sent: Value) -> None:
     root = event.root.constant if isinstance(event.root, Constant) else None
     if not event.operation.word.startswith("broadcast") or root != run.world.rank:
         return
-    items = sent.items if isinstance(sent, Sequence) else (sent,)
-    variables = run.frame.variables
-    for name, value in variables.items():
-        if isinstance(value, Abstract) and any(value is item for item in items):
-            variables[name] = replace(value, varies=Varies.NO)
+    for item in sent.items if isinstance(sent, Sequence) else (sent,):
+        if isinstance(item, Abstract):
+            run.changed_in_place(item, replace(item, varies=Varies.NO))
 
 
 def _new_group(run: Run, node: ast.Call, operation: Operation) -> Value:

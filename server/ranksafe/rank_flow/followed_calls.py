@@ -14,7 +14,7 @@ from ranksafe.rank_flow.syntax import is_generator
 from ranksafe.rank_flow.tables import named
 from ranksafe.rank_flow.traces import Call, Decision, Opaque, Place, matters_to_caller
 from ranksafe.rank_flow.values import (
-    NOTHING_KNOWN,
+    Abstract,
     Constant,
     Object,
     Unassigned,
@@ -140,7 +140,9 @@ def _enter(
     small = run.functions.is_small(function)
     if (following or small) and is_generator(body):
         return generator_called(run, node, function, receiver, given)
-    if not (always or following or (small and _tells(run, receiver, values))):
+    # A method may be another one in a subclass, most of all one that only raises.
+    tiny = receiver is None and run.functions.is_tiny(function)
+    if not (always or following or tiny or (small and _tells(run, receiver, values))):
         return _not_followed(values)
     if isinstance(body, FUNCTIONS) and skips(run, node, body, function.module):
         return Constant(None)
@@ -196,5 +198,5 @@ def _not_followed(arguments: list[Value]) -> Value:
     """A function that neither performs collectives nor looks at the rank: its result is made of its arguments."""
     found = combined(*arguments)
     if found.varies is Varies.NO:
-        return replace(NOTHING_KNOWN, made_by=found.made_by)
+        return Abstract(made_by=found.made_by)
     return replace(found, length=Varies.PERHAPS, shape=Varies.PERHAPS)

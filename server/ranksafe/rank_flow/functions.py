@@ -12,6 +12,7 @@ from ranksafe.semantics.walking import FUNCTIONS
 _LIMIT = 40
 _SAME_NAME = 4
 _SMALL = 12
+_TINY = 2
 
 
 class Functions:
@@ -120,6 +121,11 @@ class Functions:
         if self.performs(function):
             return True
         return self.is_small(function) and self.concerns(function)
+
+    def is_tiny(self, function: Object) -> bool:
+        """Whether following a call of the function costs hardly more than not following it."""
+        body = getattr(function.node, "body", None)
+        return not isinstance(body, list) or len(body) <= _TINY
 
     def is_small(self, function: Object) -> bool:
         """Whether following a call of the function costs little."""

@@ -20,6 +20,8 @@ class Kind(str, Enum):
     UNEVEN_LOOP = "uneven-loop"
     EVEN_LOOP = "even-loop"
     """No pitfall: what a caller knows of a loop. Never reported."""
+    MET = "met"
+    """No pitfall: a caller shows that all ranks meet in a collective. Never reported."""
     SHAPES = "shapes"
     OBJECT_LIST = "object-list"
     ONE_RANK_VALUE = "one-rank-value"

@@ -149,7 +149,7 @@ class Run:
 
     def block(self, statements: list[ast.stmt]) -> bool:
         """Run statements in order; whether the end is reached. Raises TooLarge."""
-        return all(self.statement(statement) for statement in statements)
+        return all(map(self.statement, statements))
 
     def statement(self, node: ast.stmt) -> bool:
         """Run one statement; whether the code after it is reached. Raises TooLarge."""
@@ -249,11 +249,11 @@ class Run:
         self.heap[thing] = {**self.heap.get(thing, {}), name: value}
 
     def changed_in_place(self, before: Value, after: Value) -> None:
-        """A collective has changed a value: so it is for the callers that gave it."""
+        """A collective has changed a value: so it is for all who have it, here and in the calls around."""
         if before is NOTHING_KNOWN or before is SAME:
             # Anything may be that.
             return
-        frame = self.frame.caller
+        frame: Frame | None = self.frame
         while frame is not None:
             for name, value in frame.variables.items():
                 if value is before:

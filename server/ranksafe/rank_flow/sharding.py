@@ -7,13 +7,13 @@ import re
 
 from ranksafe.rank_flow.values import Object, Value
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.walking import FUNCTIONS
 
 _SHARDED = frozenset({"fsdp", "sharded", "zero3"})
 _ASKS = re.compile(
-    r"distributed_type\b(?!.*\bnot in\b)(?!.*!=).*(FSDP|DEEPSPEED)|"
+    r"distributed_type\b.*(FSDP|DEEPSPEED)|"
     r"^(self\.)?(is_fsdp_enabled|is_fsdp|is_deepspeed_enabled|fsdp_enabled|use_fsdp)$"
 )
+_OTHERWISE = re.compile(r"!=|\bnot in\b")
 
 
 def is_sharded(value: Value | None) -> bool:
@@ -28,16 +28,14 @@ def is_of_unknown_stage(value: Value | None) -> bool:
 
 def is_guarded_by_sharding(module: Module, node: ast.AST) -> bool:
     """Whether code runs only for sharded models: in ``if accelerator.distributed_type == DistributedType.FSDP:``."""
-    current, parent = node, module.parent(node)
-    while parent is not None and not isinstance(current, FUNCTIONS):
-        if isinstance(parent, ast.If) and current in parent.body:
-            if _asks(module, parent.test):
-                return True
-        current, parent = parent, module.parent(parent)
-    return False
+    return any(_asks(module, guard.test, guard.positive) for guard in module.guards(node))
 
 
-def _asks(module: Module, test: ast.expr) -> bool:
+def _asks(module: Module, test: ast.expr, holds: bool) -> bool:
+    """Whether a test that holds, or does not, says that the model is sharded."""
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
-        return any(_asks(module, item) for item in test.values)
-    return _ASKS.search(module.text_of(test)) is not None
+        return holds and any(_asks(module, item, holds) for item in test.values)
+    if isinstance(test, ast.Name) and (assigned := module.flow.assigned_values(test)):
+        return all(_asks(module, item, holds) for item in assigned)
+    text = module.text_of(test)
+    return _ASKS.search(text) is not None and (_OTHERWISE.search(text) is None) is holds

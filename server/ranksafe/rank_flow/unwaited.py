@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ranksafe.rank_flow.async_handles import Handle, handle_of, is_private, looked_at
 from ranksafe.rank_flow.issues import Issue, Kind
-from ranksafe.rank_flow.operations import Operation, operations
+from ranksafe.rank_flow.operations import Operation, Parameter, operations
 from ranksafe.rank_flow.tables import methods_that
 from ranksafe.rank_flow.tensor_uses import viewed
 from ranksafe.rank_flow.traces import Place
@@ -121,9 +121,9 @@ def _is_dropped_by_callers(module: Module, call: ast.Call, operation: Operation)
         names = names[1:]
     if not isinstance(tensor, ast.Name) or tensor.id not in names:
         return False
-    position = names.index(tensor.id)
+    parameter = Parameter(tensor.id, names.index(tensor.id))
     return all(
-        position < len(item.args) and _is_used_later(module, item, operation, item.args[position])
+        (given := parameter.of(item)) is not None and _is_used_later(module, item, operation, given)
         for item in calls
     )
 

@@ -7,13 +7,7 @@ from collections.abc import Iterator
 
 from ranksafe.rank_flow.async_handles import Handle, looked_at
 from ranksafe.rank_flow.operations import Operation
-from ranksafe.rank_flow.tensor_uses import (
-    TensorUses,
-    names_in,
-    stored_in,
-    viewed,
-    waits_in,
-)
+from ranksafe.rank_flow.tensor_uses import TensorUses, names_in, stored_in, viewed, waits_in
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.walking import FUNCTIONS
 

@@ -171,15 +171,18 @@ SAME = Abstract(Varies.NO, length=Varies.NO, shape=Varies.NO)
 
 def length_of(value: Value) -> Varies | int:
     """How often a loop over the value runs: the number where it is known, else whether ranks agree."""
+    if value.__class__ is Abstract:
+        if value.steps is not None:
+            return value.steps
+        shape = value.shape
+        return shape[0] if shape.__class__ is tuple and shape else value.length
     if isinstance(value, Sequence):
         return len(value.items)
     if isinstance(value, Constant) and isinstance(value.constant, (str, tuple, range)):
         return len(value.constant)
-    if isinstance(value, (Abstract, Object)) and value.steps is not None:
-        return value.steps
-    if isinstance(value, Abstract) and isinstance(value.shape, tuple) and value.shape:
-        return value.shape[0]
-    return value.length if isinstance(value, (Abstract, Object)) else Varies.PERHAPS
+    if isinstance(value, Object):
+        return value.length if value.steps is None else value.steps
+    return Varies.PERHAPS
 
 
 def evenness(value: Value) -> Varies:
@@ -254,9 +257,7 @@ def elementwise(*values: Value) -> Abstract:
     lengths = [value.length for value in values if isinstance(value, Abstract)]
     length = max(lengths, default=Varies.PERHAPS)
     return replace(
-        combined(*values),
-        shape=_shape(values),
-        length=length if length.certain else Varies.PERHAPS,
+        combined(*values), shape=_shape(values), length=length if length.certain else Varies.PERHAPS
     )
 
 
@@ -282,59 +283,61 @@ def origin_of(*values: Value) -> Origin | None:
 
 def joined(first: Value, second: Value, condition: Value | None = None) -> Value:
     """A value that is one of two, depending on a condition that is not decided."""
-    if first == second and not isinstance(first, Abstract):
+    abstract = first.__class__ is Abstract, second.__class__ is Abstract
+    if not any(abstract) and first == second:
         return first
-    if isinstance(first, Unassigned) or isinstance(second, Unassigned):
+    if first.__class__ is Unassigned or second.__class__ is Unassigned:
         # Assigned on some paths only: Python itself would complain on the others, on any number of ranks.
-        return replace(NOTHING_KNOWN)
+        return Abstract()
     both = combined(first, second)
-    same = Varies.NO
-    if not isinstance(first, Abstract) or not isinstance(second, Abstract):
-        same = Varies.NO if condition is None else condition.varies
-    elif condition is not None:
-        same = condition.varies
-    if isinstance(first, Object) or isinstance(second, Object):
+    if first.__class__ is Object or second.__class__ is Object:
         return replace(both, varies=max(both.varies, Varies.PERHAPS))
-    varies = max(both.varies, same)
+    same = Varies.NO if condition is None else condition.varies
     origin = both.origin
-    if condition is not None and (origin is None or condition.varies > both.varies):
+    if condition is not None and (origin is None or same > both.varies):
         origin = origin_of(condition) or origin
     complete_on = both.complete_on
     if complete_on is None and isinstance(condition, Abstract):
         complete_on = condition.complete_on
-    lengths = [length_of(first), length_of(second)]
-    length = (
-        Varies.PERHAPS
-        if any(isinstance(item, int) and not isinstance(item, Varies) for item in lengths)
-        else max(Varies(item) for item in lengths)
-    )
-    steps = None
-    if lengths[0] == lengths[1] and not isinstance(lengths[0], Varies):
-        steps, length = lengths[0], max(evenness(first), evenness(second))
-    filled = any(
-        isinstance(item, Abstract) and item.share is Share.EVEN for item in (first, second)
-    )
+    filled = _is_even(first) or _is_even(second)
+    length, steps = _joined_length(first, second)
     if filled and length.certain:
         # One path fills the shorter shares up.
         length = Varies.PERHAPS
-    decides = both.decides or any(
-        isinstance(item, Constant) and isinstance(item.constant, (bool, type(None)))
-        for item in (first, second)
-    )
-    nones = [isinstance(item, Constant) and item.constant is None for item in (first, second)]
-    none_somewhere = any(
-        isinstance(item, Abstract) and item.none_somewhere for item in (first, second)
-    ) or (nones[0] is not nones[1] and condition is not None and condition.varies.certain)
+    none_on_one = same.certain and _is_none(first) is not _is_none(second)
     return Abstract(
-        varies, origin, length=length, decides=decides, shape=both.shape, made_by=both.made_by,
-        none_somewhere=none_somewhere,
+        max(both.varies, same), origin, length=length, shape=both.shape, made_by=both.made_by,
+        decides=both.decides or (not all(abstract) and (_is_flag(first) or _is_flag(second))),
+        none_somewhere=none_on_one or _is_none_somewhere(first) or _is_none_somewhere(second),
         complete_on=complete_on, share=Share.EVEN if filled else None, steps=steps,
-        agreed=both.agreed or is_agreed(*_given(condition)),
+        agreed=both.agreed or (condition is not None and is_agreed(condition)),
     )  # fmt: skip
 
 
-def _given(condition: Value | None) -> tuple[Value, ...]:
-    return () if condition is None else (condition,)
+def _joined_length(first: Value, second: Value) -> tuple[Varies, int | None]:
+    """Whether ranks agree how often a loop over one of two values runs, and how often where that is known."""
+    one, other = length_of(first), length_of(second)
+    if one.__class__ is Varies and other.__class__ is Varies:
+        return Varies(max(one, other)), None
+    if one.__class__ is other.__class__ and one == other:
+        return max(evenness(first), evenness(second)), one
+    return Varies.PERHAPS, None
+
+
+def _is_even(value: Value) -> bool:
+    return value.__class__ is Abstract and value.share is Share.EVEN
+
+
+def _is_flag(value: Value) -> bool:
+    return value.__class__ is Constant and isinstance(value.constant, (bool, type(None)))
+
+
+def _is_none(value: Value) -> bool:
+    return value.__class__ is Constant and value.constant is None
+
+
+def _is_none_somewhere(value: Value) -> bool:
+    return value.__class__ is Abstract and value.none_somewhere
 
 
 def truth_of(value: Value) -> bool | None:

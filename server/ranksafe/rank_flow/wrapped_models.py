@@ -51,6 +51,7 @@ def wrap_model(run: Run, node: ast.Call, how: str) -> Value:
             run.set_attribute(inner, SHARDED, wrapped)
         for name in _changed_in_place(run, node):
             bind(run, name, wrapped)
+        run.changed_in_place(inner, wrapped)
     return wrapped
 
 
@@ -97,12 +98,7 @@ def _prepared_loader(run: Run, loader: Object | None, node: ast.Call) -> Object:
         text = "even_batches=False"
         origin = Origin(text, accelerator.node, accelerator.module, Varies.BY_RANK)
     return Object(
-        "loader",
-        node=node,
-        module=run.module,
-        detail="sharded",
-        length=length,
-        origin=origin,
+        "loader", node=node, module=run.module, detail="sharded", length=length, origin=origin
     )
 
 

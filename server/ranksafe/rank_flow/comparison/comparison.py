@@ -23,6 +23,8 @@ class Comparison:
     def __init__(self, ranks: tuple[int, int]) -> None:
         self.ranks = ranks
         self.found: list[Difference] = []
+        self.met: list[Event] = []
+        """Collectives that both ranks perform together."""
         self._pairs = 0
         self._visited: set[Hashable] = set()
 
@@ -94,6 +96,7 @@ class Comparison:
         if (one.group is None) != (other.group is None):
             return False
         self._add(mismatch(one, other))
+        self.met += (one, other)
         return True
 
     def _loops(self, mine: Side, one: Loop, theirs: Side, other: Loop) -> None:

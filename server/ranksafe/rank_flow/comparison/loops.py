@@ -6,12 +6,7 @@ from collections.abc import Iterator
 
 from ranksafe.rank_flow.comparison.agreement import ends_together
 from ranksafe.rank_flow.comparison.differences import Parting
-from ranksafe.rank_flow.comparison.separation import (
-    contains,
-    decision_around,
-    inside,
-    separation,
-)
+from ranksafe.rank_flow.comparison.separation import contains, decision_around, inside, separation
 from ranksafe.rank_flow.comparison.walk import EXIT, Seen, Undecided, skipped
 from ranksafe.rank_flow.traces import Branch, Decision, Event, Exit, Item, Loop, events_in
 from ranksafe.rank_flow.values import Constant, Sequence, Value, Varies

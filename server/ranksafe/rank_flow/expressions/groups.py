@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ranksafe.rank_flow.values import NOTHING_KNOWN, Abstract, Constant, Object, Value
+from ranksafe.rank_flow.values import Abstract, Constant, Object, Value
 
 Groups = tuple[tuple[Any, Object], ...]
 
@@ -38,7 +38,7 @@ def group_at(base: Abstract, index: Value) -> Value | None:
         return None
     if isinstance(index, Constant):
         return next((group for key, group in base.groups if key == index.constant), None)
-    return replace(NOTHING_KNOWN, groups=base.groups)
+    return Abstract(groups=base.groups)
 
 
 def may_have(groups: Groups, rank: int) -> bool:

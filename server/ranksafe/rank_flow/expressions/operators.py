@@ -53,10 +53,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 
 def binary(run: Run, node: ast.BinOp) -> Value:
     """``a + b`` and its like."""
-    left, right = (
-        run.value(node.left),
-        run.value(node.right),
-    )
+    left, right = (run.value(node.left), run.value(node.right))
     if isinstance(left, Constant) and isinstance(right, Constant):
         if left.origin is not None and isinstance(node.op, (ast.Mod, ast.FloorDiv)):
             run.depends_on_parity = True
@@ -117,10 +114,7 @@ def unary(run: Run, node: ast.UnaryOp) -> Value:
 
 def compare(run: Run, node: ast.Compare) -> Value:
     """``a == b``, ``a in b`` and their like."""
-    values = [
-        run.value(node.left),
-        *(run.value(item) for item in node.comparators),
-    ]
+    values = [run.value(node.left), *(run.value(item) for item in node.comparators)]
     if len(values) == 2:
         left, right = values
         test = _COMPARE.get(node.ops[0].__class__)

@@ -16,18 +16,10 @@ from ranksafe.rank_flow.library_objects import library_object
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.tables import functions_that, methods_that, named
 from ranksafe.rank_flow.traces import Event, Opaque
-from ranksafe.rank_flow.values import (
-    NOTHING_KNOWN,
-    Abstract,
-    Constant,
-    Object,
-    Value,
-    Varies,
-    combined,
-    made_by,
-)
+from ranksafe.rank_flow.values import Abstract, Constant, Object, Value, Varies, combined, made_by
 from ranksafe.rank_flow.wrapped_models import BACKWARD
 from ranksafe.semantics.units import callee_name
+from ranksafe.semantics.values import Values
 
 _VALUE_FUNCTIONS = ("torch.", "math.", "numpy.", "builtins.")
 
@@ -65,7 +57,7 @@ def _of_name(run: Run, node: ast.Call, name: str, word: str, arguments: list[Val
         if node.func.id in named("loss function"):
             return _by_rows(arguments)
     if not is_value:
-        return replace(NOTHING_KNOWN, made_by=found.made_by)
+        return Abstract(made_by=found.made_by)
     return (
         replace(found, decides=True) if word in methods_that("tests") or word == "bool" else found
     )
@@ -80,7 +72,7 @@ def _may_be_called_back(run: Run, value: Value) -> bool:
 
 def _library_object(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value | None:
     if name in functions_that("accelerator"):
-        detail = _accelerator_detail(node)
+        detail = _accelerator_detail(run, node)
         return Object(
             "accelerator", type="accelerate.Accelerator", node=node, module=run.module,
             detail=detail,
@@ -120,12 +112,16 @@ def _by_rows(arguments: list[Value]) -> Abstract:
     return replace(found, shape=varying[0]) if varying else found
 
 
-def _accelerator_detail(node: ast.Call) -> str | None:
+def _accelerator_detail(run: Run, node: ast.Call) -> str | None:
     """What an Accelerator's arguments say of sharding and of uneven batches."""
-    if any(item.arg in ("fsdp_plugin", "deepspeed_plugin") for item in node.keywords):
+    given: dict[str | None, Values | None] = {
+        item.arg: run.module.values(item.value) for item in node.keywords
+    }
+    if not given.keys().isdisjoint(("fsdp_plugin", "deepspeed_plugin")):
         return "sharded"
-    for item in ast.walk(node):
-        if isinstance(item, ast.keyword) and item.arg == "even_batches":
-            if isinstance(item.value, ast.Constant) and item.value.value is False:
-                return "uneven"
-    return None
+    made = given.get("dataloader_config")
+    configuration = None if made is None else made.only_expression()
+    if isinstance(configuration, ast.Call):
+        given["even_batches"] = run.module.argument(configuration, "even_batches")
+    even = given.get("even_batches")
+    return "uneven" if even is not None and even.only_constant() is False else None

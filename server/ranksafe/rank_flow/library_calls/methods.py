@@ -106,14 +106,14 @@ def _of_sequence(word: str, receiver: Sequence, arguments: list[Value]) -> Value
 
 def _of_abstract(word: str, receiver: Abstract, arguments: list[Value]) -> Value:
     """Methods of a tensor, or of anything else of which only that is known whether it differs."""
-    found = combined(receiver, *arguments)
-    if receiver.varies is Varies.NO and not receiver.made_by:
-        return found
     if receiver.varies is Varies.PERHAPS:
         given = combined(*arguments)
         if makes_a_loss(word) or word in methods_that("algebra"):
             return given
-        return replace(NOTHING_KNOWN, made_by=receiver.made_by or given.made_by)
+        return Abstract(made_by=receiver.made_by or given.made_by)
+    found = combined(receiver, *arguments)
+    if receiver.varies is Varies.NO and not receiver.made_by:
+        return found
     if word in methods_that("selects") and receiver.varies.certain:
         return replace(found, shape=Varies.BY_DATA, length=Varies.BY_DATA)
     if word in methods_that("keeps shape") or (

@@ -70,22 +70,25 @@ def _drawn(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value
         differs = any(item.varies.certain for item in arguments)
         run.seeds.update(dict.fromkeys(seeded, Varies.BY_DATA if differs else Varies.NO))
         return SAME
-    own = Abstract(Varies.BY_DATA, run.origin(node, Varies.BY_DATA))
     if name == "torch.seed":
         # The process takes a seed of its own.
         run.seeds["torch"] = Varies.BY_DATA
-        return own
+        return _own(run, node)
     if name in functions_that("clock"):
-        return own
+        return _own(run, node)
     if name in families("random"):
         varies = run.seeds.get("torch", Varies.PERHAPS)
-        return replace(
-            own if varies.certain else Abstract(varies), **_shape_of_random(node, name, arguments)
-        )
+        drawn = _own(run, node) if varies.certain else Abstract(varies)
+        return replace(drawn, **_shape_of_random(node, name, arguments))
     family, _, last = name.rpartition(".")
     if family not in ("random", "numpy.random") or last == "default_rng" or last[:1].isupper():
         return None
-    return own if run.seeds.get(family, Varies.BY_DATA).certain else NOTHING_KNOWN
+    differs = run.seeds.get(family, Varies.BY_DATA).certain
+    return _own(run, node) if differs else NOTHING_KNOWN
+
+
+def _own(run: Run, node: ast.Call) -> Abstract:
+    return Abstract(Varies.BY_DATA, run.origin(node, Varies.BY_DATA))
 
 
 def _shape_of_random(node: ast.Call, name: str, arguments: list[Value]) -> dict[str, Any]:
@@ -106,10 +109,11 @@ def _shape_of_random(node: ast.Call, name: str, arguments: list[Value]) -> dict[
 def _of_range(bounds: list[Value]) -> Varies | tuple[int, ...]:
     """The shape of ``torch.arange``."""
     constants = [item.constant for item in bounds if isinstance(item, Constant)]
-    if len(constants) == len(bounds) <= 3 and all(isinstance(item, int) for item in constants):
+    plain = all(isinstance(item, int) for item in constants)
+    if plain and 1 <= len(constants) == len(bounds) <= 3:
         try:
             return (len(range(*constants)),)
-        except ValueError:
+        except (ValueError, OverflowError):
             return Varies.PERHAPS
     worst = max((item.varies for item in bounds), default=Varies.PERHAPS)
     return worst if worst.certain else Varies.PERHAPS

@@ -51,13 +51,7 @@ def for_statement(run: Run, node: ast.For) -> bool:
         short = count <= _UNROLLED and not depends
         if (short or _sends_only(node, count)) and not has_break(node):
             return _unrolled(run, node, iterable, count)
-    return _loop(
-        run,
-        node,
-        iterable,
-        count,
-        lambda: bind_each(run, node.target, iterable),
-    )
+    return _loop(run, node, iterable, count, lambda: bind_each(run, node.target, iterable))
 
 
 def _shards_each(node: ast.For) -> bool:
@@ -168,6 +162,7 @@ def _settled(run: Run, node: ast.For | ast.While, bind: Callable[[], None]) -> _
         merged = joined_states(once.start, run.snapshot(), SAME)
         for _, state in once.left:
             merged = joined_states(merged, state, SAME)
+        # What a step alone makes, the next makes anew.
         stable = same_knowledge(once.start, merged)
         if stable and not inner and run.unsettled_loops == unsettled:
             return once

@@ -68,11 +68,7 @@ def with_statement(run: Run, node: ast.With) -> bool:
         if item.optional_vars is not None:
             bind(run, item.optional_vars, value)
     reached = run.block(node.body)
-    inside.no_sync, inside.joined, inside.no_grad = (
-        before.no_sync,
-        before.joined,
-        before.no_grad,
-    )
+    inside.no_sync, inside.joined, inside.no_grad = (before.no_sync, before.joined, before.no_grad)
     return reached
 
 
