@@ -6,6 +6,7 @@ The keys are those that `ranksafe.semantics.module.Module` notes while it answer
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from ranksafe.semantics.facts import UnitFacts
 from ranksafe.semantics.module import Module, ReadKey
@@ -17,6 +18,8 @@ _QUERY_OF_CONTEXT = {
     ast.Del: "attribute stores",
 }
 FACTS: ReadKey = ("facts",)
+KEYS = "keys"
+"""The name under which a unit keeps what others may read of it."""
 ANSWERS = ("facts", "rank flow")
 """What a unit keeps beside its findings, each with what it read."""
 
@@ -25,28 +28,39 @@ def keys_of(units: list[Unit]) -> set[ReadKey]:
     """What others may have read of these units."""
     keys: set[ReadKey] = set()
     for unit in units:
-        owner = unit.owner
-        keys |= {("unit", unit.identity), ("all",), ("called", "*")}
-        if owner is None:
-            keys |= {("binding", name) for name in unit.bound_names}
-            if any(isinstance(node, (ast.If, ast.Assert)) for node in unit.nodes):
-                keys.add(("exits",))
-        else:
-            keys |= {("member", owner.identity, name) for name in unit.bound_names}
-            keys |= {("method", name) for name in unit.bound_names}
-            keys |= {("class", owner.identity), ("unit", owner.identity)}
-            for name, nodes in unit.attributes.items():
-                keys |= {
-                    (_QUERY_OF_CONTEXT[node.ctx.__class__], owner.identity, name)  # type: ignore[attr-defined]
-                    for node in nodes
-                }
-        keys |= {("loads", node.id) for node in unit.by_kind.get(ast.Name, ())}  # type: ignore[attr-defined]
-        keys |= {("called", name) for name in unit.calls()}
-        for statement in unit.by_kind.get(ast.Global, ()):
-            keys |= {("global", name) for name in statement.names}  # type: ignore[attr-defined]
+        keys |= _own_keys(unit)
         if isinstance(unit, ClassUnit):
             keys |= keys_of(unit.members)
     return keys
+
+
+def _own_keys(unit: Unit) -> frozenset[ReadKey]:
+    kept: frozenset[ReadKey] | None = unit.results.get(KEYS)
+    if kept is None:
+        # Asked when the unit comes and again when it goes.
+        kept = unit.results[KEYS] = frozenset(_find_keys(unit))
+    return kept
+
+
+def _find_keys(unit: Unit) -> Iterator[ReadKey]:
+    owner = unit.owner
+    yield from (("unit", unit.identity), ("all",), ("called", "*"))
+    if owner is None:
+        yield from (("binding", name) for name in unit.bound_names)
+        if any(isinstance(node, (ast.If, ast.Assert)) for node in unit.nodes):
+            yield ("exits",)
+    else:
+        yield from (("member", owner.identity, name) for name in unit.bound_names)
+        yield from (("method", name) for name in unit.bound_names)
+        yield from (("class", owner.identity), ("unit", owner.identity))
+        for name, nodes in unit.attributes.items():
+            for context in {node.ctx.__class__ for node in nodes}:  # type: ignore[attr-defined]
+                yield (_QUERY_OF_CONTEXT[context], owner.identity, name)
+    names = {node.id for node in unit.by_kind.get(ast.Name, ())}  # type: ignore[attr-defined]
+    yield from (("loads", name) for name in names)
+    yield from (("called", name) for name in unit.calls())
+    for statement in unit.by_kind.get(ast.Global, ()):
+        yield from (("global", name) for name in statement.names)  # type: ignore[attr-defined]
 
 
 def drop_stale_answers(module: Module, affected: set[ReadKey]) -> None:

@@ -13,6 +13,9 @@ def moved_below(findings: list[Finding], first: int, last: int, added: int) -> l
     added so many lines; those that the edit touched are left out, and so are related places that it touched."""
     kept = []
     for finding in findings:
+        if not added and not _touches(finding, first, last):
+            kept.append(finding)
+            continue
         place = _moved(finding.range, first, last, added)
         if place is not None:
             related = [_moved_related(item, first, last, added) for item in finding.related]
@@ -20,6 +23,11 @@ def moved_below(findings: list[Finding], first: int, last: int, added: int) -> l
                 replace(finding, range=place, related=tuple(item for item in related if item))
             )
     return kept
+
+
+def _touches(finding: Finding, first: int, last: int) -> bool:
+    ranges = [finding.range, *(item.range for item in finding.related)]
+    return any(place.start.line <= last and first <= place.end.line for place in ranges)
 
 
 def _moved_related(item: Related, first: int, last: int, added: int) -> Related | None:
