@@ -146,6 +146,10 @@ class RankFlow:
     # -- one root
 
     def _root(self, root: Object, cls: ast.ClassDef | None) -> Iterator[Issue]:
+        name: str = getattr(root.node, "name", "")
+        if cls is not None:
+            name = f"{cls.name}.{name}"
+        self._module.given_up.discard(name)
         try:
             runs = [self._run(root, cls, World(0, 2))]
             # A function that never asks for the rank does the same on all.
@@ -157,7 +161,7 @@ class RankFlow:
                     root, [self._run(root, cls, World(rank, size)) for rank in range(size)]
                 )
         except (TooLarge, RecursionError):
-            self._module.given_up.add(getattr(root.node, "name", ""))
+            self._module.given_up.add(name)
 
     def _larger_world(self, runs: list[Run]) -> int | None:
         """The size of a second world, when two ranks do not show what the code does."""
