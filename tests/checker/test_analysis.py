@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
+import pytest
 from ranksafe.checker.analysis import DocumentAnalysis
 
-from tests.checker.incremental import noisy_analyzer
+from tests.checker.incremental import noisy_analyzer, parses
 
 PROGRAM = """\
 import torch
@@ -107,3 +109,56 @@ def test_text_that_cannot_be_read_at_all_keeps_the_last_findings() -> None:
     assert set(lines_of(analysis, "RS981")) == {
         item.range.start.line for item in before if item.code == "RS981"
     }
+
+
+LOOP = """\
+import torch
+
+
+def train(loader):
+    for batch in loader:
+        loss = step(batch)
+        loss.backward(); report(loss)
+    if done: finish()
+    return loss
+"""
+
+
+def test_a_key_parses_the_statement_it_was_typed_in_alone() -> None:
+    analysis = noisy_analyzer().open(Path("train.py"), LOOP)
+    assert analysis.module is not None
+    before = analysis.module.units[1].nodes[0]
+    text = LOOP.replace("step(batch)", "step(batch, 2)")
+    analysis.change(text, 5, 5)
+    after = analysis.module.units[1].nodes[0]
+    assert isinstance(before, ast.FunctionDef)
+    assert isinstance(after, ast.FunctionDef)
+    # What is around the statement is another node, what is beside it the same.
+    assert after is not before
+    assert after.body[0] is not before.body[0]
+    assert after.body[1:] == before.body[1:]
+    assert analysis.findings == noisy_analyzer().open(Path("train.py"), text).findings
+
+
+@pytest.mark.parametrize(
+    ("line", "old", "new"),
+    [
+        (5, "        loss = step(batch)", "        loss = step(batch); x = 1"),
+        (5, "        loss = step(batch)", "       \tloss = step(batch)"),
+        (5, "        loss = step(batch)", "        loss = step(batch) \\"),
+        (5, "        loss = step(batch)", "        if x: loss = step(batch)"),
+        (5, "        loss = step(batch)", '        loss = """step(batch)'),
+        (6, "report(loss)", "report(loss, 1)"),
+        (7, "finish()", "finish(1)"),
+    ],
+)
+def test_what_is_not_one_statement_alone_is_parsed_with_the_rest(
+    line: int, old: str, new: str
+) -> None:
+    analysis = noisy_analyzer().open(Path("train.py"), LOOP)
+    text = LOOP.replace(old, new)
+    analysis.change(text, line, line)
+    analysis.settle()
+    fresh = noisy_analyzer().open(Path("train.py"), analysis.text_analysed)
+    assert analysis.findings == fresh.findings
+    assert (analysis.status == "complete") == parses(text)

@@ -24,7 +24,7 @@ from ranksafe.checker.dependencies import (
 from ranksafe.checker.dispatch import Active, Dispatcher
 from ranksafe.checker.finding import Finding
 from ranksafe.checker.kept_findings import moved_below
-from ranksafe.checker.merging import Merge, parse_unit, same_definition
+from ranksafe.checker.merging import Merge, parse_unit, same_definition, with_statement_parsed
 from ranksafe.checker.suppression import apply_suppressions
 from ranksafe.checker.suspects import Suspects, statement_around
 from ranksafe.checker.unit_results import UnitResults, findings_in
@@ -331,13 +331,8 @@ class DocumentAnalysis:
         if self.blanked and not all(unit.start <= line <= unit.end for line in self.blanked):
             return False
         text = "".join(self._source.lines[unit.start : unit.end + 1 + added])
-        nodes = parse_unit(text, unit)
-        if nodes is None or any(
-            isinstance(node, ast.ClassDef) and unit.owner is None for node in nodes
-        ):
-            return False
-        fresh = Unit(nodes, unit.owner, text)
-        if fresh.start != unit.start or fresh.end != unit.end + added:
+        fresh = self._parsed_again(unit, first, last, added, text)
+        if fresh is None or fresh.start != unit.start or fresh.end != unit.end + added:
             return False
         affected = keys_of([unit])
         self._forget(unit)
@@ -354,6 +349,20 @@ class DocumentAnalysis:
                 keys.discard(("binding", name))
         self._check(affected | after)
         return True
+
+    def _parsed_again(
+        self, unit: Unit, first: int, last: int, added: int, text: str
+    ) -> Unit | None:
+        if not added and not self.blanked:
+            nodes = with_statement_parsed(unit, first, last, self._source.lines)
+            if nodes is not None:
+                return Unit(nodes, unit.owner, text).moved(unit.start, unit.end)
+        nodes = parse_unit(text, unit)
+        if nodes is None or any(
+            isinstance(node, ast.ClassDef) and unit.owner is None for node in nodes
+        ):
+            return None
+        return Unit(nodes, unit.owner, text)
 
     def _unit_at(self, first: int, last: int) -> Unit | None:
         module = self.module

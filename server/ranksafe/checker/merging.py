@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from copy import copy
 
-from ranksafe.semantics.units import ClassUnit, Unit
+from ranksafe.semantics.units import ClassUnit, Unit, first_line, last_line
 from ranksafe.source.recovery import parse
+from ranksafe.source.text import split_lines
 
 
 class Merge:
@@ -104,6 +106,87 @@ def parse_unit(text: str, unit: Unit) -> list[ast.stmt] | None:
     if len(nodes) != len(unit.nodes):
         return None
     return nodes
+
+
+def with_statement_parsed(
+    unit: Unit, first: int, last: int, lines: Sequence[str]
+) -> list[ast.stmt] | None:
+    """The statements of a unit of which the lines ``first`` to ``last`` (0-based, inclusive) were edited and none came
+    or went, with just the simple statement there parsed; None where that is not enough. ``lines``: the file's.
+
+    In a function of some hundred lines parsing it all takes longer than everything else together. Nodes around the
+    statement are copied, because what is known of a node is kept with it.
+    """
+    below = unit.parsed_start - unit.start
+    return _replaced(unit.nodes, first + below, last + below, _Edited(unit, lines))
+
+
+class _Edited:
+    """Parses the statement that was edited."""
+
+    def __init__(self, unit: Unit, lines: Sequence[str]) -> None:
+        self._unit = unit
+        self._lines = lines
+
+    def parsed(self, old: ast.stmt) -> ast.stmt | None:
+        """The statement as it is now, at the same place; None where it is not one simple statement alone on its lines
+        any more."""
+        start, end = first_line(old), last_line(old)
+        shift, column = self._unit.shift, old.col_offset
+        written = self._lines[start + shift : end + shift + 1]
+        before = split_lines(self._unit.text)[start - self._unit.parsed_start]
+        indent = before[:column]
+        if indent.strip() or written[0][:column] != indent or written[-1].rstrip().endswith("\\"):
+            return None
+        if column and not start:
+            return None
+        above = "\n" * (start - 1) + "if 1:\n" if column else "\n" * start
+        tree = parse(above + "".join(written))
+        nodes = [] if tree is None else tree.body
+        if column and len(nodes) == 1 and isinstance(nodes[0], ast.If) and not nodes[0].orelse:
+            nodes = nodes[0].body
+        if len(nodes) != 1 or not _is_simple(nodes[0]):
+            return None
+        new = nodes[0]
+        same = new.lineno == old.lineno and new.end_lineno == old.end_lineno
+        return new if same and new.col_offset == column else None
+
+
+def _replaced(
+    nodes: list[ast.stmt], first: int, last: int, edited: _Edited
+) -> list[ast.stmt] | None:
+    for index, node in enumerate(nodes):
+        if not (first_line(node) <= first and last <= last_line(node)):
+            continue
+        if _shares_lines(nodes, index):
+            return None
+        new = edited.parsed(node) if _is_simple(node) else _with_block(node, first, last, edited)
+        return None if new is None else [*nodes[:index], new, *nodes[index + 1 :]]
+    return None
+
+
+def _with_block(node: ast.stmt, first: int, last: int, edited: _Edited) -> ast.stmt | None:
+    """A copy of a compound statement with the edited statement in one of its blocks."""
+    for field in ("body", "orelse", "finalbody"):
+        block: list[ast.stmt] | None = getattr(node, field, None)
+        found = _replaced(block, first, last, edited) if block else None
+        if found is not None:
+            new = copy(node)
+            setattr(new, field, found)
+            return new
+    return None
+
+
+def _is_simple(node: ast.stmt) -> bool:
+    return not hasattr(node, "body") and not isinstance(node, ast.Match)
+
+
+def _shares_lines(nodes: list[ast.stmt], index: int) -> bool:
+    """Whether a statement beside it begins or ends on a line of a statement."""
+    node = nodes[index]
+    return (index > 0 and last_line(nodes[index - 1]) >= first_line(node)) or (
+        index + 1 < len(nodes) and first_line(nodes[index + 1]) <= last_line(node)
+    )
 
 
 def same_definition(old: Unit, new: Unit) -> bool:

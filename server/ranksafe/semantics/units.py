@@ -79,6 +79,11 @@ class Unit:
         """Lines the unit has moved since its nodes were parsed."""
         return self.start - self.parsed_start
 
+    def moved(self, start: int, end: int) -> Unit:
+        """The unit, with the lines it has in the file by now."""
+        self.start, self.end = start, end
+        return self
+
     @property
     def bound_names(self) -> Iterator[str]:
         """Names this unit binds in the module (or, for a member, in its class)."""
