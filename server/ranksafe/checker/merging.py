@@ -90,22 +90,27 @@ def _same(old: Unit, new: Unit) -> bool:
 
 def parse_unit(text: str, unit: Unit) -> list[ast.stmt] | None:
     """The statements of a unit's text with their line numbers in the file; None when it is not intact alone."""
-    nested = unit.owner is not None
-    # Empty lines in front give every node its line in the file, ten times cheaper than ast.increment_lineno.
-    above = "\n" * (unit.start - 1) + "if 1:\n" if nested else "\n" * unit.start
-    tree = parse(above + text)
-    if tree is None or not tree.body:
-        return None
-    nodes = tree.body
-    if nested:
-        if len(nodes) != 1 or not isinstance(nodes[0], ast.If) or nodes[0].orelse:
-            return None
-        nodes = nodes[0].body
-    if any(node.col_offset != unit.indent for node in nodes[:1]):
+    nodes = _parsed_at(unit.start, text, nested=unit.owner is not None)
+    if nodes is None or any(node.col_offset != unit.indent for node in nodes[:1]):
         return None
     if len(nodes) != len(unit.nodes):
         return None
     return nodes
+
+
+def _parsed_at(start: int, text: str, *, nested: bool) -> list[ast.stmt] | None:
+    """Statements with the lines they have in the file, of which the first begins on line ``start`` (0-based);
+    ``nested``: they are indented. None where they are not intact alone."""
+    # Empty lines in front give every node its line in the file, ten times cheaper than ast.increment_lineno.
+    above = "\n" * (start - 1) + "if 1:\n" if nested else "\n" * start
+    tree = parse(above + text)
+    nodes = None if tree is None else tree.body
+    if not nodes or not nested:
+        return nodes or None
+    first = nodes[0]
+    if len(nodes) != 1 or not isinstance(first, ast.If) or first.orelse:
+        return None
+    return first.body
 
 
 def with_statement_parsed(
@@ -138,14 +143,8 @@ class _Edited:
         indent = before[:column]
         if indent.strip() or written[0][:column] != indent or written[-1].rstrip().endswith("\\"):
             return None
-        if column and not start:
-            return None
-        above = "\n" * (start - 1) + "if 1:\n" if column else "\n" * start
-        tree = parse(above + "".join(written))
-        nodes = [] if tree is None else tree.body
-        if column and len(nodes) == 1 and isinstance(nodes[0], ast.If) and not nodes[0].orelse:
-            nodes = nodes[0].body
-        if len(nodes) != 1 or not _is_simple(nodes[0]):
+        nodes = _parsed_at(start, "".join(written), nested=column > 0)
+        if nodes is None or len(nodes) != 1 or not _is_simple(nodes[0]):
             return None
         new = nodes[0]
         same = new.lineno == old.lineno and new.end_lineno == old.end_lineno

@@ -304,7 +304,7 @@ def joined(first: Value, second: Value, condition: Value | None = None) -> Value
     if filled and length.certain:
         # One path fills the shorter shares up.
         length = Varies.PERHAPS
-    none_on_one = same.certain and _is_none(first) is not _is_none(second)
+    none_on_one = same.certain and is_none(first) is not is_none(second)
     return Abstract(
         max(both.varies, same), origin, length=length, shape=both.shape, made_by=both.made_by,
         decides=both.decides or (not all(abstract) and (_is_flag(first) or _is_flag(second))),
@@ -332,7 +332,8 @@ def _is_flag(value: Value) -> bool:
     return value.__class__ is Constant and isinstance(value.constant, (bool, type(None)))
 
 
-def _is_none(value: Value) -> bool:
+def is_none(value: Value) -> bool:
+    """Whether a value is None on this rank."""
     return value.__class__ is Constant and value.constant is None
 
 

@@ -23,6 +23,7 @@ from ranksafe.rank_flow.values import (
     Varies,
     combined,
     elementwise,
+    is_none,
     origin_of,
 )
 
@@ -124,10 +125,10 @@ def compare(run: Run, node: ast.Compare) -> Value:
                 _note_comparison(run, left, plain)
                 return _computed(test, left, plain)
         if isinstance(node.ops[0], (ast.Is, ast.IsNot)) and isinstance(right, Constant):
-            if _is_none(right) and isinstance(left, (Object, Sequence)):
+            if is_none(right) and isinstance(left, (Object, Sequence)):
                 return Constant(isinstance(node.ops[0], ast.IsNot))
         if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
-            if isinstance(left, Abstract) and left.none_somewhere and _is_none(right):
+            if isinstance(left, Abstract) and left.none_somewhere and is_none(right):
                 return Abstract(Varies.BY_DATA, left.origin, decides=True)
             # Whether a value is there at all is usually up to the code, not to a rank's data.
             return NOTHING_KNOWN
@@ -136,10 +137,6 @@ def compare(run: Run, node: ast.Compare) -> Value:
                 return NOTHING_KNOWN
             return Abstract(left.varies, left.origin, decides=True)
     return replace(combined(*values), decides=True)
-
-
-def _is_none(value: Value) -> bool:
-    return isinstance(value, Constant) and value.constant is None
 
 
 def _note_comparison(run: Run, left: Constant, right: Constant) -> None:
