@@ -144,7 +144,7 @@ def test_a_key_parses_the_statement_it_was_typed_in_alone() -> None:
     ("line", "old", "new"),
     [
         (5, "        loss = step(batch)", "        loss = step(batch); x = 1"),
-        (5, "        loss = step(batch)", "       \tloss = step(batch)"),
+        (5, "        loss = step(batch)", "\t       loss = step(batch)"),
         (5, "        loss = step(batch)", "        loss = step(batch) \\"),
         (5, "        loss = step(batch)", "        if x: loss = step(batch)"),
         (5, "        loss = step(batch)", '        loss = """step(batch)'),
