@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from ranksafe.rank_flow.expressions.groups import with_group
 from ranksafe.rank_flow.library_calls.iteration import element
@@ -61,7 +60,7 @@ def _bind_group(run: Run, target: ast.Subscript, value: Value) -> bool:
         return False
     after = with_group(before, run.value(target.slice), value)
     if after.groups is None:
-        after = replace(combined(before, value), length=after.length, groups=None)
+        after = combined(before, value).changed(length=after.length, groups=None)
     bind(run, target.value, after)
     return True
 

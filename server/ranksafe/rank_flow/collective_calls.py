@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from ranksafe.rank_flow.binding import bind
 from ranksafe.rank_flow.expressions.groups import Groups, may_have
@@ -214,7 +213,7 @@ def _tensor_of(run: Run, event: Event, node: ast.Call, operation: Operation) -> 
 
 
 def _result(run: Run, node: ast.Call, operation: Operation, event: Event) -> Value:
-    same: Value = replace(SAME if event.group is None else NOTHING_KNOWN, agreed=True)
+    same: Value = (SAME if event.group is None else NOTHING_KNOWN).changed(agreed=True)
     if operation.complete_on_root:
         root = event.root.constant if isinstance(event.root, Constant) else 0
         origin = run.origin(node, Varies.BY_DATA)
@@ -251,7 +250,7 @@ def _send_from_here(run: Run, event: Event, sent: Value) -> None:
         return
     for item in sent.items if isinstance(sent, Sequence) else (sent,):
         if isinstance(item, Abstract):
-            run.changed_in_place(item, replace(item, varies=Varies.NO))
+            run.changed_in_place(item, item.changed(varies=Varies.NO))
 
 
 def _new_group(run: Run, node: ast.Call, operation: Operation) -> Value:

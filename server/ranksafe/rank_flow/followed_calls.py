@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from ranksafe.rank_flow.arguments import arguments_of
 from ranksafe.rank_flow.expressions.names import attribute_of
@@ -199,4 +198,4 @@ def _not_followed(arguments: list[Value]) -> Value:
     found = combined(*arguments)
     if found.varies is Varies.NO:
         return Abstract(made_by=found.made_by)
-    return replace(found, length=Varies.PERHAPS, shape=Varies.PERHAPS)
+    return found.changed(length=Varies.PERHAPS, shape=Varies.PERHAPS)

@@ -22,6 +22,9 @@ class ModuleStructure(UnitStore):
     def module_bindings(self, name: str) -> list[ast.AST]:
         """Nodes that bind a name at module level, in source order."""
         self.note("binding", name)
+        found = self._module_bindings.get(name)
+        if found is not None:
+            return found
         found = [
             node
             for unit in self.units_binding.get(name, ())
@@ -32,6 +35,7 @@ class ModuleStructure(UnitStore):
             found += extra
         if len(found) > 1:
             found.sort(key=self.order_of)
+        self._module_bindings[name] = found
         return found
 
     def is_rebound(self, name: str) -> bool:

@@ -35,6 +35,7 @@ class UnitStore:
         self._class_units: dict[int, ClassUnit] = {}
         self.units_binding: dict[str, list[Unit]] = {}
         self._memory: dict[tuple[str, int, int], tuple[Any, frozenset[ReadKey]]] = {}
+        self._module_bindings: dict[str, list[ast.AST]] = {}
         self._moved = False
 
     def fill(self, tree: ast.Module) -> None:
@@ -46,6 +47,7 @@ class UnitStore:
 
     def add_unit(self, unit: Unit) -> None:
         """Walk a unit and make it known; `units` is kept by the caller."""
+        self._module_bindings.clear()
         if unit.owner is None:
             unit.walk(self.tables, self.tree, self.module_scope)
             for name in unit.bound_names:
@@ -61,6 +63,7 @@ class UnitStore:
 
     def remove_unit(self, unit: Unit) -> None:
         """Forget a unit and all its nodes."""
+        self._module_bindings.clear()
         if isinstance(unit, ClassUnit):
             for member in unit.members:
                 self.remove_unit(member)
@@ -76,6 +79,7 @@ class UnitStore:
         """Drop what was computed from the text before."""
         self.source = source
         self._memory.clear()
+        self._module_bindings.clear()
         self._moved = any(unit.shift for unit in self.all_units())
 
     def all_units(self) -> Iterator[Unit]:

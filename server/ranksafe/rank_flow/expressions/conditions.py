@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import Any
 
 from ranksafe.rank_flow.run import Run
@@ -70,7 +69,7 @@ def conditional(run: Run, node: ast.IfExp) -> Value:
             none = other if value.constant is None else None
             return Constant(value.constant, origin_of(test), instead_of=none)
         if test.varies.certain and isinstance(value, Abstract) and _may_be_bound(value):
-            return replace(value, share=Share.UNEVEN)
+            return value.changed(share=Share.UNEVEN)
         return value
     outer = run.items
     arms: list[tuple[Value, list[Any]]] = []

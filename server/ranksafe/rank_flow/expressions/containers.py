@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import Any
 
 from ranksafe.rank_flow.binding import bind_each, bind_item
@@ -42,9 +41,9 @@ def dictionary(run: Run, node: ast.Dict) -> Value:
         # A loop over it gives the keys.
         each = Sequence(tuple(key for key in keys if key is not None))
         groups = dictionary_of_groups(keys, values)
-        return replace(found, length=Varies.NO, each=element(each), groups=groups)
+        return found.changed(length=Varies.NO, each=element(each), groups=groups)
     if not node.keys:
-        return replace(combined(), groups=())
+        return combined().changed(groups=())
     return combined(*values)
 
 
@@ -95,7 +94,7 @@ def comprehension(run: Run, node: ast.ListComp | ast.GeneratorExp | ast.SetComp)
         varies = Varies.BY_DATA
     if varies.certain:
         origin = origin_of(*conditions) or found.origin
-        return replace(found, length=varies, origin=origin)
+        return found.changed(length=varies, origin=origin)
     if len(node.generators) == 1 and not conditions and isinstance(length, Varies):
-        return replace(found, length=length)
+        return found.changed(length=length)
     return found

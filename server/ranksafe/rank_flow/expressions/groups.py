@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from ranksafe.rank_flow.values import Abstract, Constant, Object, Value
@@ -24,12 +23,11 @@ def dictionary_of_groups(keys: Iterable[Value | None], values: Iterable[Value]) 
 def with_group(before: Abstract, key: Value, value: Value) -> Abstract:
     """The dictionary after ``groups[key] = value``."""
     groups = before.groups
-    if groups is None or not isinstance(key, Constant):
-        return replace(before, groups=None)
-    if not isinstance(value, Object) or value.kind != "group":
-        return replace(before, groups=None)
+    is_group = isinstance(value, Object) and value.kind == "group"
+    if groups is None or not is_group or not isinstance(key, Constant):
+        return before.changed(groups=None)
     kept = tuple(item for item in groups if item[0] != key.constant)
-    return replace(before, groups=(*kept, (key.constant, value)))
+    return before.changed(groups=(*kept, (key.constant, value)))
 
 
 def group_at(base: Abstract, index: Value) -> Value | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from ranksafe.rank_flow.expressions.slices import pads
@@ -78,21 +77,21 @@ def _shared_out(run: Run, node: ast.BinOp, left: Value, right: Value) -> Value:
     found = elementwise(left, right)
     size = run.world.size
     if isinstance(node.op, ast.Div):
-        found = replace(found, dtype=FLOATING)
+        found = found.changed(dtype=FLOATING)
     if isinstance(node.op, ast.Add):
         if pads(node.left) or pads(node.right):
-            return replace(found, share=Share.EVEN, length=Varies.PERHAPS, shape=Varies.PERHAPS)
+            return found.changed(share=Share.EVEN, length=Varies.PERHAPS, shape=Varies.PERHAPS)
         added = [item.constant for item in (left, right) if isinstance(item, Constant)]
         if found.share is None and size > 1 and (size in added or size - 1 in added):
             # ``(n + world_size - 1) // world_size`` rounds up.
-            return replace(found, share=Share.ROUNDED)
+            return found.changed(share=Share.ROUNDED)
     if isinstance(node.op, ast.Sub) and isinstance(right, Abstract):
         # What is missing in a share makes it even.
-        return replace(found, share=None if (right.share or 0) > Share.EVEN else found.share)
+        return found.changed(share=None if (right.share or 0) > Share.EVEN else found.share)
     by_size = isinstance(right, Constant) and right.constant == size > 1
     if by_size and isinstance(node.op, (ast.Mod, ast.FloorDiv)):
         rounded_up = isinstance(node.op, ast.FloorDiv) and found.share is Share.ROUNDED
-        return replace(found, share=Share.ROUNDED if rounded_up else Share.EVEN)
+        return found.changed(share=Share.ROUNDED if rounded_up else Share.EVEN)
     return found
 
 
@@ -109,7 +108,7 @@ def unary(run: Run, node: ast.UnaryOp) -> Value:
     found = combined(value)
     if isinstance(node.op, ast.USub) and found.share is None:
         # ``-(-n // world_size)`` rounds up.
-        return replace(found, share=Share.ROUNDED)
+        return found.changed(share=Share.ROUNDED)
     return found
 
 
@@ -136,7 +135,7 @@ def compare(run: Run, node: ast.Compare) -> Value:
             if left.origin is None:
                 return NOTHING_KNOWN
             return Abstract(left.varies, left.origin, decides=True)
-    return replace(combined(*values), decides=True)
+    return combined(*values).changed(decides=True)
 
 
 def _note_comparison(run: Run, left: Constant, right: Constant) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from ranksafe.rank_flow.values import (
     Abstract,
@@ -27,7 +26,7 @@ def sliced(base: Value, bounds: list[Value | None], world_size: int) -> Value:
     found = combined(base, *given)
     varying = max((item.varies for item in given), default=Varies.NO)
     if not varying.certain:
-        return replace(found, length=Varies.PERHAPS)
+        return found.changed(length=Varies.PERHAPS)
     step = bounds[2]
     even = isinstance(base, Abstract) and base.share is Share.EVEN
     rows = length_of(base)
@@ -42,8 +41,7 @@ def sliced(base: Value, bounds: list[Value | None], world_size: int) -> Value:
         not even and bounds[1] is None if strides else found.share in (Share.ROUNDED, Share.UNEVEN)
     )
     shape = Varies.BY_RANK if uneven else Varies.PERHAPS
-    return replace(
-        found,
+    return found.changed(
         varies=Varies.BY_DATA,
         length=Varies.BY_RANK if uneven else Varies.PERHAPS,
         shape=Varies.BY_DATA if varying is Varies.BY_DATA else shape,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from ranksafe.rank_flow.calls import environment_variable
 from ranksafe.rank_flow.expressions.groups import group_at
@@ -45,12 +44,11 @@ def subscript(run: Run, node: ast.Subscript) -> Value:
     if isinstance(base, Abstract) and isinstance(base.each, Abstract) and base.share is not None:
         # One of the parts of np.array_split.
         part = base.each
-        return replace(part, origin=origin_of(index) or part.origin)
+        return part.changed(origin=origin_of(index) or part.origin)
     found = combined(base, index)
     if index.varies is Varies.BY_DATA and _is_mask(run, node.slice):
         # A mask keeps as many elements as it has ones.
-        return replace(
-            found,
+        return found.changed(
             shape=Varies.BY_DATA,
             length=Varies.BY_DATA,
             origin=origin_of(index) or found.origin,

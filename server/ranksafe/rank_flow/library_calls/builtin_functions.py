@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.tables import functions_that
@@ -44,7 +43,7 @@ def of_builtin(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
         found = combined(*arguments)
         # ``min(start + share, len(data))`` cuts the last share off.
         cut = last == "min" and found.share is Share.ROUNDED
-        return replace(found, share=Share.UNEVEN) if cut else found
+        return found.changed(share=Share.UNEVEN) if cut else found
     if name in ("builtins.print", "builtins.isinstance", "builtins.hasattr", "builtins.getattr"):
         if last == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
             by_word = run.by_word(str(node.args[1].value), node)

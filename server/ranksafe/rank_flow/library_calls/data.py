@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.tables import functions_that, named
@@ -44,7 +43,7 @@ def of_data(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Valu
         )
         return Abstract(share=Share.UNEVEN, each=part)
     if name == "math.ceil" and arguments:
-        return replace(combined(*arguments), share=Share.ROUNDED)
+        return combined(*arguments).changed(share=Share.ROUNDED)
     if last == "DataLoader" or name == "torch.utils.data.DataLoader":
         return _loader(run, node, arguments)
     return None

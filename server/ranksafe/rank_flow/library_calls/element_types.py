@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from ranksafe.rank_flow.tables import methods_that
 from ranksafe.rank_flow.values import Abstract, Constant, Sequence, Value
@@ -59,7 +58,7 @@ def after_method(result: Value, node: ast.Call, word: str, receiver: Value) -> V
         dtype = asked
     elif word in methods_that("keeps element type"):
         dtype = receiver.dtype
-    return result if dtype == result.dtype else replace(result, dtype=dtype)
+    return result if dtype == result.dtype else result.changed(dtype=dtype)
 
 
 def _asked(node: ast.Call) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from math import prod
 
 from ranksafe.rank_flow.binding import bind
@@ -41,7 +40,7 @@ def list_method(run: Run, node: ast.Call, word: str, held: Value, arguments: lis
         return False
     if node.args and pads(node.args[0]) and word in _SEVERAL:
         if isinstance(target, (ast.Name, ast.Attribute)) and isinstance(held, Abstract):
-            _put(run, target, replace(combined(held, *arguments), share=Share.EVEN))
+            _put(run, target, combined(held, *arguments).changed(share=Share.EVEN))
             return True
     return add_items(run, target, held, arguments[0], several=word in _SEVERAL)
 
@@ -70,13 +69,12 @@ def add_items(run: Run, target: ast.expr, held: Value, added: Value, *, several:
     found = combined(held, added)
     if not several and all(item.steps is not None and not item.even for item in around):
         steps = made_in[1] + prod(item.steps or 0 for item in around)
-        _put(run, target, replace(found, length=Varies.NO, steps=steps))
+        _put(run, target, found.changed(length=Varies.NO, steps=steps))
         return True
     _put(
         run,
         target,
-        replace(
-            found,
+        found.changed(
             length=worst if worst.certain else Varies.PERHAPS,
             origin=origin or held.origin or found.origin,
             share=Share.EVEN if fills_up else found.share,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ranksafe.rank_flow.expressions.slices import sliced
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.tables import functions_that
@@ -63,7 +61,7 @@ def _islice(arguments: list[Value], world_size: int) -> Value:
     bounds = [None, bounds[0], None] if len(bounds) == 1 else [*bounds, None][:3]
     found = sliced(arguments[0], bounds, world_size)
     if isinstance(found, Abstract) and isinstance(arguments[0], (Abstract, Object)):
-        return replace(found, each=element(arguments[0]))
+        return found.changed(each=element(arguments[0]))
     return found
 
 
@@ -77,7 +75,7 @@ def element(iterable: Value) -> Value:
             found = joined(found, item, SAME)
         if iterable.origin is not None and isinstance(found, Abstract):
             # The share of this rank: other ranks have other items.
-            return replace(found, varies=Varies.BY_DATA, origin=iterable.origin, own_item=True)
+            return found.changed(varies=Varies.BY_DATA, origin=iterable.origin, own_item=True)
         return found
     if isinstance(iterable, Object) and iterable.kind == "loader":
         if iterable.detail == "plain" or iterable.node is None:
@@ -164,8 +162,7 @@ def iteration(
     """What a loop runs over when each step gives ``step``; ``even``: whether all ranks take as many steps."""
     found = combined(step)
     steps = None if isinstance(length, Varies) else length
-    return replace(
-        found,
+    return found.changed(
         length=even,
         each=step,
         steps=steps,

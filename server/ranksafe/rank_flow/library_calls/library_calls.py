@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from ranksafe.rank_flow.generators.generators import data_of, iterated, object_length
 from ranksafe.rank_flow.library_calls.builtin_functions import of_builtin
@@ -58,9 +57,7 @@ def _of_name(run: Run, node: ast.Call, name: str, word: str, arguments: list[Val
             return _by_rows(arguments)
     if not is_value:
         return Abstract(made_by=found.made_by)
-    return (
-        replace(found, decides=True) if word in methods_that("tests") or word == "bool" else found
-    )
+    return found.changed(decides=True) if word in methods_that("tests") or word == "bool" else found
 
 
 def _may_be_called_back(run: Run, value: Value) -> bool:
@@ -109,7 +106,7 @@ def _by_rows(arguments: list[Value]) -> Abstract:
     found = combined(*arguments)
     shapes = [item.shape for item in arguments if isinstance(item, Abstract)]
     varying = [item for item in shapes if isinstance(item, Varies) and item.certain]
-    return replace(found, shape=varying[0]) if varying else found
+    return found.changed(shape=varying[0]) if varying else found
 
 
 def _accelerator_detail(run: Run, node: ast.Call) -> str | None:

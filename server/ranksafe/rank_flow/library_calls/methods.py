@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from ranksafe.rank_flow.binding import bind
 from ranksafe.rank_flow.library_calls.growing_lists import list_method
@@ -91,7 +90,7 @@ def _of_model(
 def generated(values: list[Value]) -> Abstract:
     """Generated sequences are as long as the data of the rank makes them."""
     found = combined(*values)
-    return replace(found, shape=found.varies) if found.varies.certain else found
+    return found.changed(shape=found.varies) if found.varies.certain else found
 
 
 def _of_sequence(word: str, receiver: Sequence, arguments: list[Value]) -> Value:
@@ -115,7 +114,7 @@ def _of_abstract(word: str, receiver: Abstract, arguments: list[Value]) -> Value
     if receiver.varies is Varies.NO and not receiver.made_by:
         return found
     if word in methods_that("selects") and receiver.varies.certain:
-        return replace(found, shape=Varies.BY_DATA, length=Varies.BY_DATA)
+        return found.changed(shape=Varies.BY_DATA, length=Varies.BY_DATA)
     if word in methods_that("keeps shape") or (
         word in methods_that("keeps rows") and arguments and not _over_rows(word, arguments)
     ):
@@ -123,7 +122,7 @@ def _of_abstract(word: str, receiver: Abstract, arguments: list[Value]) -> Value
     if word == "generate":
         return generated([receiver, *arguments])
     if word in methods_that("tests"):
-        return replace(found, decides=True)
+        return found.changed(decides=True)
     if word in methods_that("asks size"):
         if receiver.own_item:
             return Abstract(Varies.BY_DATA, receiver.origin)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import Any
 
 from ranksafe.rank_flow.library_calls.element_types import named, of_literals
@@ -37,7 +36,7 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
             dtype="" if last == "full" else _dtype_of(node, "float32"),
         )
     if name in functions_that("stacks") and (uneven := stacked(arguments)) is not None:
-        return replace(combined(*arguments), shape=uneven, length=uneven)
+        return combined(*arguments).changed(shape=uneven, length=uneven)
     if name in ("torch.tensor", "torch.as_tensor") and arguments:
         first = arguments[0]
         found = combined(*arguments)
@@ -46,20 +45,20 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
             size = (len(first.items),)
         elif isinstance(first, Constant):
             size = ()
-        return replace(found, shape=size, dtype=_dtype_of(node, of_literals(first)))
+        return found.changed(shape=size, dtype=_dtype_of(node, of_literals(first)))
     if name == "torch.arange" and arguments:
         whole = all(_is_whole(item) for item in node.args)
         found = combined(*arguments)
         dtype = _dtype_of(node, "int64" if whole else "")
-        return replace(found, dtype=dtype, shape=_of_range(arguments[: len(node.args)]))
+        return found.changed(dtype=dtype, shape=_of_range(arguments[: len(node.args)]))
     if name in ("torch.zeros_like", "torch.ones_like", "torch.empty_like") and arguments:
         like = arguments[0]
         if isinstance(like, Abstract):
             shape = like.shape if isinstance(like.shape, tuple) else Varies.PERHAPS
-            return replace(combined(*arguments), shape=shape, dtype=_dtype_of(node, like.dtype))
+            return combined(*arguments).changed(shape=shape, dtype=_dtype_of(node, like.dtype))
     if name in ("torch.nonzero", "torch.masked_select") and arguments:
         found = combined(*arguments)
-        return replace(found, shape=found.varies)
+        return found.changed(shape=found.varies)
     return None
 
 
@@ -79,7 +78,7 @@ def _drawn(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value
     if name in families("random"):
         varies = run.seeds.get("torch", Varies.PERHAPS)
         drawn = _own(run, node) if varies.certain else Abstract(varies)
-        return replace(drawn, **_shape_of_random(node, name, arguments))
+        return drawn.changed(**_shape_of_random(node, name, arguments))
     family, _, last = name.rpartition(".")
     if family not in ("random", "numpy.random") or last == "default_rng" or last[:1].isupper():
         return None

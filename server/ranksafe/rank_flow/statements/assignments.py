@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 from ranksafe.rank_flow.binding import bind
 from ranksafe.rank_flow.expressions.operators import computed
@@ -62,7 +61,7 @@ def augmented_assignment(run: Run, node: ast.AugAssign) -> bool:
     ):
         bind(run, target, Sequence(before.items + added.items))
     elif isinstance(node.op, ast.Add) and pads(node.value):
-        bind(run, target, replace(combined(before, added), share=Share.EVEN))
+        bind(run, target, combined(before, added).changed(share=Share.EVEN))
     else:
         bind(run, target, combined(before, added))
     return True

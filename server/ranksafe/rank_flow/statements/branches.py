@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from typing import Any
 
 from ranksafe.rank_flow.run import Around, Run
@@ -33,7 +32,7 @@ def if_statement(run: Run, node: ast.If) -> bool:
         return _decided(run, node, test, truth)
     if isinstance(test, Abstract) and test.varies is Varies.BY_DATA and not test.decides:
         # ``if batch:`` asks whether there is one, which says nothing of what is in it.
-        test = replace(test, varies=Varies.PERHAPS)
+        test = test.changed(varies=Varies.PERHAPS)
     return _undecided(run, node, test, [node.body, node.orelse])
 
 
@@ -55,7 +54,7 @@ def _mark_shares(run: Run, taken: list[ast.stmt], skipped: list[ast.stmt]) -> No
     for name in assigned_in(taken) | assigned_in(skipped):
         value = variables.get(name)
         if isinstance(value, Abstract) and not value.decides and value.varies < Varies.BY_DATA:
-            variables[name] = replace(value, share=Share.UNEVEN)
+            variables[name] = value.changed(share=Share.UNEVEN)
 
 
 def _undecided(run: Run, node: ast.AST, test: Value, arms: list[list[ast.stmt]]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ranksafe.rank_flow.binding import bind, bind_each, bind_item
 from ranksafe.rank_flow.generators.generators import iterated
@@ -205,7 +205,7 @@ def _fill_up(run: Run, test: ast.expr) -> None:
     if isinstance(counted, (ast.Name, ast.Attribute)) and isinstance(remainder, Abstract):
         held = run.look(counted)
         if remainder.share is Share.EVEN and isinstance(held, (Abstract, Sequence)):
-            bind(run, counted, replace(combined(held), share=Share.EVEN))
+            bind(run, counted, combined(held).changed(share=Share.EVEN))
 
 
 def _sends_only(loop: ast.For, count: int) -> bool:
