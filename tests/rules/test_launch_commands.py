@@ -20,8 +20,8 @@ trainer.train()
 """
 
 
-def _found(folder: Path, text: str) -> set[tuple[str, str]]:
-    script = folder / "train.py"
+def _found(folder: Path, text: str, name: str = "train.py") -> set[tuple[str, str]]:
+    script = folder / name
     script.write_text(text)
     analyzer = Analyzer(Registry.load(), Configuration(), LaunchContext(), ProjectIndex(folder))
     return {(item.code, item.level.name) for item in analyzer.open(script, text).findings}
@@ -53,3 +53,35 @@ def test_a_launcher_makes_sure_what_was_only_possible(
 ) -> None:
     (tmp_path / "README.md").write_text(f"Train it:\n\n    {command}\n")
     assert _found(tmp_path, _SCRIPT.format(map='"auto"')) == expected
+
+
+_STEP = """\
+from accelerate import Accelerator
+from torch import nn
+
+
+def test_the_weight():
+    model = nn.Linear(2, 2)
+    model = Accelerator().prepare(model)
+    loss = model.weight.sum()
+    loss.backward()
+"""
+_GUARD = '\n\nif __name__ == "__main__":\n    {}\n'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "command", "warns"),
+    [
+        ("test_steps.py", _STEP, "", False),
+        ("test_steps.py", "import pytest\n" + _STEP + _GUARD.format("pytest.main()"), "", False),
+        ("test_steps.py", _STEP + _GUARD.format("test_the_weight()"), "", True),
+        ("steps.py", _STEP, "", True),
+        ("test_steps.py", _STEP, "torchrun --nproc_per_node 2 test_steps.py", True),
+    ],
+    ids=["collected", "by itself", "with an entry of its own", "a script", "a launcher starts it"],
+)
+def test_a_unit_test_is_one_process(
+    tmp_path: Path, name: str, text: str, command: str, warns: bool
+) -> None:
+    (tmp_path / "run.sh").write_text(f"{command}\n")
+    assert (("RS520", "WARNING") in _found(tmp_path, text, name)) is warns

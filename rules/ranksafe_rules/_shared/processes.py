@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
+from pathlib import Path
+from typing import Final
 
 from ranksafe.launch.context import LaunchContext, Launcher
 from ranksafe.semantics.module import Module
+
+_COLLECTED: Final = re.compile(r"test_.*|.*_test|conftest")
+"""Names of the files that pytest and unittest look into."""
+_TEST_RUNNERS: Final = ("unittest.main", "pytest.main", "absl.testing.absltest.main")
 
 
 class Certainty(IntEnum):
     """How sure it is that every GPU gets a process of its own."""
 
     NEVER = 0
-    """Plain python, or a single GPU."""
+    """Plain python, a unit test, or a single GPU."""
     POSSIBLE = 1
     """Nothing speaks for it or against it."""
     SHOWN = 2
@@ -38,6 +45,20 @@ def several_processes(
     if launch.launcher is Launcher.PYTHON:
         return Certainty.NEVER
     facts = module.facts
-    if facts.launcher_evidence or facts.accelerator or facts.distributed_data_parallel:
+    if facts.launcher_evidence:
+        return Certainty.SHOWN
+    if is_unit_test(module):
+        return Certainty.NEVER if module.launch_command() is None else Certainty.SHOWN
+    if facts.accelerator or facts.distributed_data_parallel:
         return Certainty.SHOWN
     return Certainty.POSSIBLE if module.launch_command() is None else Certainty.SHOWN
+
+
+def is_unit_test(module: Module) -> bool:
+    """Whether a test runner collects the file, and nothing else starts it: one process."""
+    if module.path is None or _COLLECTED.fullmatch(Path(module.path).stem) is None:
+        return False
+    runs_tests = any(
+        module.qualified_name(call.func) in _TEST_RUNNERS for call in module.calls_written("main")
+    )
+    return runs_tests or not module.facts.is_entry
