@@ -92,8 +92,8 @@ def _repeating(
 def _repeated_by_callers(
     found: Pass, module: Module, function: Function, entered: int, depth: int
 ) -> tuple[Module, Loop] | None:
-    for call in callers(module, function):
-        loop = _repeating(found, module, call, entered, depth - 1)
+    for user, call in callers(module, function):
+        loop = _repeating(found, user, call, entered, depth - 1)
         if loop is not None:
             return loop
     return None

@@ -41,6 +41,10 @@ class Project(Protocol):
     def users_mention(self, path: Path, word: str) -> bool:
         """Whether a word stands, outside comments, in a file or in one that imports it, directly or through others."""
 
+    def users_saying(self, path: Path, word: str, *, asker: Path) -> list[Path]:
+        """The other files that import a file, directly or through others, and in which a word stands outside comments;
+        what is found in ``asker`` depends on them from now on."""
+
     def launch_of(self, path: Path) -> tuple[Path, int] | None:
         """Where (file and 1-based line) a command starts a file, or one that imports it, with one process per GPU."""
 

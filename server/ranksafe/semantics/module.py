@@ -67,6 +67,10 @@ class Module(ModuleStructure):
         self._kept_questions: set[Callable[[str], bool]] = set()
         """Those of which an answer that outlives an edit may have been made."""
         self._other_files: dict[Path, tuple[str, Module | None]] = {}
+        self._asker = self
+        """The file on whose behalf this one is read; it is the only one that is ever edited."""
+        self._is_known_to_others = False
+        """Whether another file that was read for this one may have kept something of it."""
 
     @property
     def asked_project(self) -> bool:
@@ -76,6 +80,11 @@ class Module(ModuleStructure):
     def text_changed(self, source: SourceText) -> None:
         """Drop what was computed from the text before."""
         super().text_changed(source)
+        if self._is_known_to_others:
+            for _, other in self._other_files.values():
+                if other is not None:
+                    other._memory.clear()
+                    other.answers.clear()
         self._facts = None
         self.answers.clear()
         self._of_text_before |= {
@@ -312,6 +321,17 @@ class Module(ModuleStructure):
         self.imports.asked_project = True
         return project.launch_of(Path(self.path))
 
+    def users_saying(self, word: str) -> list[Module]:
+        """The other files of the project that import this one, directly or through others, and in which a word stands
+        outside comments: the name of a function of this file, to see who calls it."""
+        project, asker = self.project, self._asker
+        if project is None or self.path is None or asker.path is None:
+            return []
+        asker.imports.asked_project = True
+        users = project.users_saying(Path(self.path), word, asker=Path(asker.path))
+        found = [self._other_file(project, project.module_name(path), path) for path in users]
+        return [other for other in found if other is not None]
+
     # -- facts
 
     @property
@@ -358,6 +378,10 @@ class Module(ModuleStructure):
         return None if node is None else (other, node)
 
     def _other_file(self, project: Project, name: str, path: Path) -> Module | None:
+        asker = self._asker
+        if asker.path is not None and Path(asker.path).absolute() == path:
+            asker._is_known_to_others = asker is not self
+            return asker
         text = project.text_of(path)
         if text is None:
             return None
@@ -370,5 +394,6 @@ class Module(ModuleStructure):
                 other.fill(parsed.tree)
                 # Files that refer to each other share what is parsed of them.
                 other._other_files = self._other_files
+                other._asker = asker
             known = self._other_files[path] = (text, other)
         return known[1]

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
+from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import callee_name
 
 from ranksafe_rules._shared.trails.functions import called
@@ -31,6 +32,8 @@ def handed_over(holder: Holder, call: ast.Call, given: int | str, trail: Trail) 
     last = callee_name(call) or ""
     if name is not None and module.is_subclass(name, *LOADERS):
         yield from _loader(holder, call, trail)
+    elif (cls := _loader_being_made(module, call)) is not None:
+        yield from _made_loaders(holder, cls, trail)
     elif name in WRAPPERS or (name in CONTAINERS and holder.slots):
         yield holder.at(call)
     elif name in DICTIONARIES:
@@ -55,6 +58,35 @@ def _loader(holder: Holder, call: ast.Call, trail: Trail) -> Iterator[Holder]:
         loader = replace(holder, node=call, form=Form.LOADER)
         trail.loaders.append(loader)
         yield loader
+
+
+def _loader_being_made(module: Module, call: ast.Call) -> ast.ClassDef | None:
+    """The class of a loader whose base is set up by a call: ``super().__init__(dataset, sampler=sampler)``."""
+    function = call.func
+    if not isinstance(function, ast.Attribute) or function.attr != "__init__":
+        return None
+    cls = module.enclosing_class(call)
+    if cls is None or not module.is_subclass(module.class_name(cls), *LOADERS):
+        return None
+    receiver = function.value
+    is_super = isinstance(receiver, ast.Call) and callee_name(receiver) == "super"
+    return (
+        cls if is_super or module.is_subclass(module.qualified_name(receiver), *LOADERS) else None
+    )
+
+
+def _made_loaders(holder: Holder, cls: ast.ClassDef, trail: Trail) -> Iterator[Holder]:
+    """The objects of a class of loaders, wherever they are made."""
+    if holder.form is Form.PART and not holder.slots:
+        module = holder.module
+        name = module.class_name(cls)
+        for user in (module, *module.users_saying(cls.name)):
+            for call in user.calls(name):
+                loader = replace(
+                    holder, module=user, node=call, form=Form.LOADER, made=(*holder.made, call)
+                )
+                trail.loaders.append(loader)
+                yield loader
 
 
 def _passed_on(

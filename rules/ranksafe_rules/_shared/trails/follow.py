@@ -94,8 +94,8 @@ def _bound(holder: Holder, target: ast.expr, trail: Trail) -> Iterator[Holder]:
     elif isinstance(target, ast.Attribute):
         trail.stored = True
         stored = replace(holder, made=(*holder.made, target))
-        for use in reads_of_attribute(module, target):
-            yield stored.at(use)
+        for user, use in reads_of_attribute(module, target):
+            yield replace(stored, module=user, node=use)
     elif isinstance(target, ast.Subscript):
         slot = target.slice.value if isinstance(target.slice, ast.Constant) else None
         yield from _put_into(holder, target.value, slot if isinstance(slot, (int, str)) else None)
@@ -117,9 +117,9 @@ def _put_into(holder: Holder, container: ast.expr, slot: Slot) -> Iterator[Holde
             if use is not container:
                 yield holder.within(use, slot)
     elif isinstance(container, ast.Attribute):
-        for read in reads_of_attribute(module, container):
+        for user, read in reads_of_attribute(module, container):
             if read is not container:
-                yield holder.within(read, slot)
+                yield replace(holder, module=user).within(read, slot)
 
 
 def _displayed(holder: Holder, parent: ast.AST, trail: Trail) -> Iterator[Holder]:  # noqa: ARG001
@@ -154,11 +154,11 @@ def _returned(holder: Holder, parent: ast.AST, trail: Trail) -> Iterator[Holder]
     trail.returned = True
     owner = module.parent(function)
     if is_property(function) and isinstance(owner, ast.ClassDef):
-        for read in reads_of_property(module, owner, function.name):
-            yield replace(holder, node=read, made=(*holder.made, function))
+        for user, read in reads_of_property(module, owner, function.name):
+            yield replace(holder, module=user, node=read, made=(*holder.made, function))
         return
-    for call in callers(module, function):
-        yield replace(holder, node=call, made=(*holder.made, call))
+    for user, call in callers(module, function):
+        yield replace(holder, module=user, node=call, made=(*holder.made, call))
 
 
 def _argument(holder: Holder, parent: ast.AST, trail: Trail) -> Iterator[Holder]:

@@ -12,6 +12,7 @@ from ranksafe.semantics.structure import is_method
 from ranksafe_rules._shared.trails.holder import Function
 
 _MAXIMUM_BASES = 4
+_MAXIMUM_DEPTH = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Called:
         return next((item for item in named if item.arg == given), None)
 
 
-def called(module: Module, call: ast.Call) -> Called | None:
+def called(module: Module, call: ast.Call, depth: int = _MAXIMUM_DEPTH) -> Called | None:
     """The function that a call runs; None when it is not known or cannot be read.
 
     A function, a method of ``self`` or of an object whose class is known, or a class's ``__init__``.
@@ -47,8 +48,25 @@ def called(module: Module, call: ast.Call) -> Called | None:
         return _named(module, name)
     if not isinstance(call.func, ast.Attribute):
         return None
-    receiver = module.type_of(call.func.value)
+    receiver = class_of(module, call.func.value, depth)
     return None if receiver is None else _method(module, receiver, call.func.attr)
+
+
+def class_of(module: Module, node: ast.expr, depth: int = _MAXIMUM_DEPTH) -> str | None:
+    """The canonical class of an object, also where a function of another file made it; None when it is not known."""
+    known = module.type_of(node)
+    if known is not None or depth == 0:
+        return known
+    found = set()
+    for value in module.values(node).known:
+        call = value.node
+        function = called(module, call, depth - 1) if isinstance(call, ast.Call) else None
+        if function is not None:
+            for item in function.module.returns_of(function.function):
+                if item.value is not None:
+                    found.add(class_of(function.module, item.value, depth - 1))
+    found.discard(None)
+    return found.pop() if len(found) == 1 else None
 
 
 def _skipped(module: Module, function: Function, call: ast.Call) -> int:
@@ -80,26 +98,44 @@ def _method(module: Module, receiver: str, name: str) -> Called | None:
 
 
 def _own_method(module: Module, cls: ast.ClassDef, name: str) -> Called | None:
-    """A method of a class or of its first base in the same file that has it."""
-    current: ast.ClassDef | None = cls
+    """A method of a class or of its first base that has it, in whatever file of the project."""
     for _ in range(_MAXIMUM_BASES):
-        if current is None:
-            return None
-        method = module.method(current, name)
+        method = module.method(cls, name)
         if method is not None:
             return Called(module, method, 1 if is_method(method) else 0)
-        bases = [module.class_named(module.qualified_name(base)) for base in current.bases]
-        current = next((base for base in bases if base is not None), None)
+        found = next((known for base in cls.bases if (known := _class(module, base))), None)
+        if found is None:
+            return None
+        module, cls = found
     return None
 
 
-def callers(module: Module, function: Function) -> Iterator[ast.Call]:
-    """The calls in the function's own file that run it."""
-    for call in module.calls_written(function.name):
-        module.read_unit_of(call)
-        found = called(module, call)
-        if found is not None and found.function is function:
-            yield call
+def _class(module: Module, base: ast.expr) -> tuple[Module, ast.ClassDef] | None:
+    name = module.qualified_name(base)
+    cls = module.class_named(name)
+    if cls is not None:
+        return module, cls
+    found = None if name is None else module.project_definition(name)
+    if found is None or not isinstance(found[1], ast.ClassDef):
+        return None
+    return found[0], found[1]
+
+
+def callers(module: Module, function: Function) -> Iterator[tuple[Module, ast.Call]]:
+    """The calls in the function's own file, and in those that import it, that run it, with their file."""
+    name = function.name
+    owner = module.parent(function)
+    if name == "__init__" and isinstance(owner, ast.ClassDef):
+        name = owner.name
+    is_imported = isinstance(owner, ast.Module) or name != function.name
+    for user in (module, *module.users_saying(name)):
+        # An import may give another name to what it brings, not to a method.
+        named = user.calls(f"{module.name}.{name}") if is_imported else user.calls_written(name)
+        for call in named:
+            user.read_unit_of(call)
+            found = called(user, call)
+            if found is not None and found.function is function:
+                yield user, call
 
 
 def is_property(function: Function) -> bool:

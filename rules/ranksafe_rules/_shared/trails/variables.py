@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.trails.functions import class_of
 from ranksafe_rules._shared.trails.holder import Function
 
 
@@ -36,35 +37,33 @@ def reads_of_parameter(
             yield node
 
 
-def reads_of_attribute(module: Module, target: ast.Attribute) -> Iterator[ast.expr]:
-    """Reads of ``self.x`` in the class, its subclasses and through instances in the file; for another object
-    (``args.x``), reads of ``x`` of the same variable."""
+def reads_of_attribute(module: Module, target: ast.Attribute) -> Iterator[tuple[Module, ast.expr]]:
+    """Reads of ``self.x`` in the class, its subclasses and through instances, also in the files that import this one;
+    for another object (``args.x``), reads of ``x`` of the same variable. With their file."""
     cls = module.class_of_self(target.value)
     if cls is not None:
-        name = module.class_name(cls)
-        yield from module.attribute_loads(cls, target.attr)
-        yield from _reads_elsewhere(module, cls, name, target.attr)
+        yield from reads_of_property(module, cls, target.attr)
     elif isinstance(target.value, ast.Name):
         for use in module.loads_of_same_name(target.value):
             parent = module.parent(use)
             if isinstance(parent, ast.Attribute) and parent.attr == target.attr:
                 if isinstance(parent.ctx, ast.Load):
-                    yield parent
+                    yield module, parent
 
 
-def reads_of_property(module: Module, cls: ast.ClassDef, name: str) -> Iterator[ast.expr]:
-    """Reads of ``self.name`` and ``instance.name``."""
-    yield from module.attribute_loads(cls, name)
-    yield from _reads_elsewhere(module, cls, module.class_name(cls), name)
-
-
-def _reads_elsewhere(
-    module: Module, cls: ast.ClassDef, name: str, attribute: str
-) -> Iterator[ast.Attribute]:
-    for node in module.nodes(ast.Attribute):
-        if not isinstance(node, ast.Attribute) or node.attr != attribute:
-            continue
-        if not isinstance(node.ctx, ast.Load) or module.class_of_self(node.value) is cls:
-            continue
-        if module.is_subclass(module.type_of(node.value), name):
-            yield node
+def reads_of_property(
+    module: Module, cls: ast.ClassDef, name: str
+) -> Iterator[tuple[Module, ast.expr]]:
+    """Reads of ``self.name`` and ``instance.name``, also in the files that import this one, with their file."""
+    for read in module.attribute_loads(cls, name):
+        yield module, read
+    owner = module.class_name(cls)
+    for user in (module, *module.users_saying(name)):
+        for node in user.nodes(ast.Attribute):
+            if not isinstance(node, ast.Attribute) or node.attr != name:
+                continue
+            if not isinstance(node.ctx, ast.Load) or user.class_of_self(node.value) is cls:
+                continue
+            if user.is_subclass(class_of(user, node.value), owner):
+                user.read_unit_of(node)
+                yield user, node

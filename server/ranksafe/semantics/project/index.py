@@ -41,6 +41,8 @@ class ProjectIndex(Definitions):
         self._mentions = Mentions(self.modules, self.texts, self._dependents)
         self._launch_files = LaunchFiles(self.modules, self._dependents)
         self._asked_of_users: set[Path] = set()
+        self._users_read: dict[Path, set[Path]] = {}
+        """For a file the users of itself, or of a file that it uses, whose code has a part in what is found in it."""
 
     # -- keeping up to date
 
@@ -98,6 +100,10 @@ class ProjectIndex(Definitions):
                 or (moved and self._dependents.depends(file, moved, moved=True))
                 or (classes and _is_of(self.module_name(file), classes))
                 or (told and file in self._asked_of_users)
+                or any(
+                    user in changed or self._dependents.depends(user, changed)
+                    for user in self._users_read.get(file, ())
+                )
             ):
                 found.add(path)
         return found
@@ -150,6 +156,15 @@ class ProjectIndex(Definitions):
         """Whether a word stands, outside comments, in a file or in one that imports it, directly or through others."""
         self._asked_of_users.add(path.absolute())
         return self._mentions.by_users(path.absolute(), word)
+
+    def users_saying(self, path: Path, word: str, *, asker: Path) -> list[Path]:
+        """The other files that import a file, directly or through others, and in which a word stands outside comments;
+        what is found in ``asker`` depends on them from now on."""
+        path, asker = path.absolute(), asker.absolute()
+        found = sorted(self._mentions.users(path, word) - {path})
+        self._asked_of_users.add(asker)
+        self._users_read.setdefault(asker, set()).update(found)
+        return found
 
     def launch_of(self, path: Path) -> tuple[Path, int] | None:
         """Where (file and 1-based line) a command starts a file, or one that imports it, with one process per GPU.

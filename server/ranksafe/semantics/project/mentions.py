@@ -26,6 +26,10 @@ class Mentions:
             user == path or path in self.dependents.closure(user) for user in self._saying(word)
         )
 
+    def users(self, path: Path, word: str) -> set[Path]:
+        """The files that import a file, directly or not, and in which a word stands outside comments."""
+        return {user for user in self._saying(word) if path in self.dependents.closure(user)}
+
     def text_changed(self, path: Path) -> bool:
         """A file has another text; whether it says other words of those that were asked about."""
         changed = False

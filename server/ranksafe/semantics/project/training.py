@@ -233,6 +233,10 @@ class _AskedProject:
         """Left out: nobody asks while that is found out."""
         return False
 
+    def users_saying(self, path: Path, word: str, *, asker: Path) -> list[Path]:  # noqa: ARG002
+        """Left out: nobody asks while that is found out."""
+        return []
+
     def launch_of(self, path: Path) -> tuple[Path, int] | None:  # noqa: ARG002
         """Left out: nobody asks while that is found out."""
         return None
