@@ -85,3 +85,42 @@ def test_a_unit_test_is_one_process(
 ) -> None:
     (tmp_path / "run.sh").write_text(f"{command}\n")
     assert (("RS520", "WARNING") in _found(tmp_path, text, name)) is warns
+
+
+_OPTION = """\
+import argparse
+import os
+
+import torch
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--local_rank", default=0, type=int)
+args = parser.parse_args()
+local_rank = int(os.environ["LOCAL_RANK"])
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "expected"),
+    [
+        (_OPTION, "python -m torch.distributed.launch --nproc_per_node=2 train.py", True),
+        (_OPTION, "python -m torch.distributed.launch --use-env train.py", False),
+        (_OPTION, "torchrun --nproc_per_node=2 train.py", False),
+        (
+            _OPTION.replace('"--local_rank"', '"--local_rank", "--local-rank"'),
+            "python -m torch.distributed.launch train.py",
+            False,
+        ),
+        (
+            _OPTION.replace("args = parser.parse_args()", "args, _ = parser.parse_known_args()"),
+            "python -m torch.distributed.launch train.py",
+            False,
+        ),
+    ],
+    ids=["passes it", "sets the variable", "torchrun", "both spellings", "others are dropped"],
+)
+def test_a_command_that_passes_the_dashed_option(
+    tmp_path: Path, text: str, command: str, *, expected: bool
+) -> None:
+    (tmp_path / "run.sh").write_text(f"{command}\n")
+    assert (("RS110", "WARNING") in _found(tmp_path, text)) is expected

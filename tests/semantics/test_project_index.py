@@ -144,7 +144,8 @@ def all_answers(index: ProjectIndex) -> dict[str, Any]:
             index.text_of(path),
             [index.import_name(str(path), module) for module in ("pkg", "inner.part", "model")],
             [index.users_mention(path, word) for word in WORDS],
-            index.launch_of(path),
+            [index.users_saying(path, word, asker=path) for word in WORDS],
+            index.launches_of(path),
         )
     return found
 
@@ -209,8 +210,26 @@ def seen_from(index: ProjectIndex, path: Path) -> dict[str, Any]:
             found[f"text of {name}"] = index.text_of(definition[1])
     found["self"] = (module, index.trains_with_trainer(module), index.wraps_data_parallel(module))
     found["users"] = [index.users_mention(path, word) for word in WORDS]
-    found["launch"] = index.launch_of(path)
+    found["what users say"] = [
+        (user, index.text_of(user))
+        for word in WORDS
+        for user in index.users_saying(path, word, asker=path)
+    ]
+    found["launch"] = index.launches_of(path)
     return found
+
+
+def test_users_of_a_file_that_say_a_word(tmp_path: Path) -> None:
+    helper = write(tmp_path, "data/helper.py", "def loader(): ...\n")
+    package = write(tmp_path, "data/__init__.py", "from data.helper import loader\n")
+    train = write(tmp_path, "train.py", "from data import loader\nloader()\n")
+    write(tmp_path, "other.py", "loader = None\n")
+    write(tmp_path, "plain.py", "import data\n")
+    index = ProjectIndex(tmp_path)
+    assert index.users_saying(helper, "loader", asker=helper) == [package, train]
+    assert index.users_saying(train, "loader", asker=train) == []
+    change = index.update(train, "from data import loader\nfor batch in loader(): ...\n")
+    assert index.affected([change], [helper]) == {helper}
 
 
 def test_what_users_of_a_file_say(tmp_path: Path) -> None:
@@ -247,6 +266,10 @@ OTHER_COMMANDS = {
 }
 
 
+def _places(index: ProjectIndex, path: Path) -> list[tuple[Path, int]]:
+    return [(command.file, command.line) for command in index.launches_of(path)]
+
+
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 @pytest.mark.parametrize("name", ["scripts/run.sh", "README.md", "job.slurm", "Makefile"])
 def test_a_command_that_starts_a_script_and_what_it_imports(
@@ -257,15 +280,15 @@ def test_a_command_that_starts_a_script_and_what_it_imports(
     other = write(tmp_path, "other.py", "import torch\n")
     file = write(tmp_path, name, f"# how to start it\n\n{command}")
     index = ProjectIndex(tmp_path)
-    assert index.launch_of(script) == index.launch_of(helper) == (file, 3)
-    assert index.launch_of(other) is None
+    assert _places(index, script) == _places(index, helper) == [(file, 3)]
+    assert index.launches_of(other) == []
 
 
 @pytest.mark.parametrize("command", OTHER_COMMANDS.values(), ids=OTHER_COMMANDS)
 def test_commands_that_start_one_process(tmp_path: Path, command: str) -> None:
     script = write(tmp_path, "tools/train.py", "import torch\n")
     write(tmp_path, "run.sh", command)
-    assert ProjectIndex(tmp_path).launch_of(script) is None
+    assert ProjectIndex(tmp_path).launches_of(script) == []
 
 
 def test_a_script_that_may_be_one_of_two_is_neither(tmp_path: Path) -> None:
@@ -273,11 +296,11 @@ def test_a_script_that_may_be_one_of_two_is_neither(tmp_path: Path) -> None:
     second = write(tmp_path, "b/train.py", "import torch\n")
     write(tmp_path, "docs/start.md", "    torchrun train.py\n")
     index = ProjectIndex(tmp_path)
-    assert index.launch_of(first) is index.launch_of(second) is None
+    assert index.launches_of(first) == index.launches_of(second) == []
     write(tmp_path, "b/run.sh", "torchrun train.py\n")
     index = ProjectIndex(tmp_path)
-    assert index.launch_of(first) is None
-    assert index.launch_of(second) == (tmp_path / "b/run.sh", 1)
+    assert index.launches_of(first) == []
+    assert _places(index, second) == [(tmp_path / "b/run.sh", 1)]
 
 
 def test_an_edit_reaches_those_who_import_the_file_and_nobody_else(tmp_path: Path) -> None:

@@ -48,10 +48,10 @@ def several_processes(
     if facts.launcher_evidence:
         return Certainty.SHOWN
     if is_unit_test(module):
-        return Certainty.NEVER if module.launch_command() is None else Certainty.SHOWN
+        return Certainty.SHOWN if module.launch_commands() else Certainty.NEVER
     if facts.accelerator or facts.distributed_data_parallel:
         return Certainty.SHOWN
-    return Certainty.POSSIBLE if module.launch_command() is None else Certainty.SHOWN
+    return Certainty.SHOWN if module.launch_commands() else Certainty.POSSIBLE
 
 
 def is_unit_test(module: Module) -> bool:

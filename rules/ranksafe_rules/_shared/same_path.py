@@ -106,8 +106,12 @@ def _is_broadcast(module: Module, name: ast.Name) -> bool:
 
 
 def _is_same_name(module: Module, name: ast.Name, depth: int) -> bool:
-    _, bindings = module.bindings(name)
-    return bool(bindings) and all(_is_same_binding(module, item, depth) for item in bindings)
+    scope, bindings = module.bindings(name)
+    if scope is None:
+        return False
+    # ``path = join(folder, path)`` stands for what the name was before.
+    reaching = module.flow.reaching_bindings(name, scope, bindings) or bindings
+    return bool(reaching) and all(_is_same_binding(module, item, depth) for item in reaching)
 
 
 def _is_same_binding(module: Module, binding: ast.AST, depth: int) -> bool:

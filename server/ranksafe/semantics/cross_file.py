@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCommand:
+    """A command in one of the project's own files."""
+
+    file: Path
+    line: int
+    """From 1."""
+    text: str
+    """The command on one line."""
 
 
 class Project(Protocol):
@@ -45,8 +57,8 @@ class Project(Protocol):
         """The other files that import a file, directly or through others, and in which a word stands outside comments;
         what is found in ``asker`` depends on them from now on."""
 
-    def launch_of(self, path: Path) -> tuple[Path, int] | None:
-        """Where (file and 1-based line) a command starts a file, or one that imports it, with one process per GPU."""
+    def launches_of(self, path: Path) -> list[LaunchCommand]:
+        """The commands that start a file, or one that imports it, with one process per GPU."""
 
     def trains_with_trainer(self, module: str) -> bool:
         """Whether a file that imports the module builds a Trainer and shows no launcher."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksafe.semantics.control_flow import ControlFlow
-from ranksafe.semantics.cross_file import Project
+from ranksafe.semantics.cross_file import LaunchCommand, Project
 from ranksafe.semantics.facts import ModuleFacts, UnitFacts, facts_of_module, facts_of_unit
 from ranksafe.semantics.guards import Guard, GuardKind
 from ranksafe.semantics.imports import Imports
@@ -312,14 +312,14 @@ class Module(ModuleStructure):
         self.imports.asked_project = True
         return project.users_mention(Path(self.path), word)
 
-    def launch_command(self) -> tuple[Path, int] | None:
-        """Where (file and 1-based line) a script of the project's, a makefile or a README starts this file, or one that
+    def launch_commands(self) -> list[LaunchCommand]:
+        """The commands with which a script of the project's, a makefile or a README starts this file, or one that
         imports it, with one process per GPU."""
         project = self.project
         if project is None or self.path is None:
-            return None
+            return []
         self.imports.asked_project = True
-        return project.launch_of(Path(self.path))
+        return project.launches_of(Path(self.path))
 
     def users_saying(self, word: str) -> list[Module]:
         """The other files of the project that import this one, directly or through others, and in which a word stands

@@ -10,7 +10,7 @@ from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.trails.holder import Form, Holder, Trail
 from ranksafe_rules.data.at_hand import counter, is_at_hand, is_inside
-from ranksafe_rules.data.epochs import Loop
+from ranksafe_rules.data.epochs import Loop, trains
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,13 @@ def telling(module: Module, trail: Trail, loop: Loop) -> Telling | None:
 
 def _ways_to(module: Module, trail: Trail, loop: ast.For) -> Iterator[tuple[str, str | None]]:
     """An expression for the sampler that holds in the loop, and the condition it needs."""
-    at_hand = [item for item in trail.holders if is_at_hand(module, item, loop)]
+    ways = [item.holder.made for item in trail.passes if trains(item)]
+    at_hand = [
+        item
+        for item in trail.holders
+        if any(way[: len(item.made)] == item.made for way in ways)
+        and is_at_hand(module, item, loop)
+    ]
     for holder in at_hand:
         if holder.form is Form.PART:
             condition = _condition(module, trail, holder)

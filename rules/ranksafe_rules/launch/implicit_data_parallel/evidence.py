@@ -32,7 +32,7 @@ def shows_another_launch(
         or _arguments_forbid(module, built)
         or _model_is_spread(module, built)
         or (launch.launcher is Launcher.UNKNOWN and _is_written_for_a_launcher(module))
-        or (launch.launcher is Launcher.UNKNOWN and module.launch_command() is not None)
+        or (launch.launcher is Launcher.UNKNOWN and bool(module.launch_commands()))
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ranksafe.semantics.cross_file import LaunchCommand
 from ranksafe.semantics.module import Module
 
 OPTION: Final = "--local_rank"
@@ -23,6 +25,7 @@ _SAYS_OTHERWISE: Final = (
 """Words after which the option may be right: the variable that every launcher of torch sets (Open MPI's is called
 OMPI_COMM_WORLD_LOCAL_RANK); the other spelling; DeepSpeed, whose launcher passes ``--local_rank=N`` itself
 (deepspeed/launcher/launch.py at commit 048b0d5); a parser with options of its own."""
+_PASSES: Final = re.compile(r"torch\.distributed\.launch\b(?!.*--use[_-]env\b)", re.DOTALL)
 _OWN_START: Final = ("spawn", "start_processes")
 """Functions of torch.multiprocessing after which the script itself numbers its processes."""
 
@@ -71,6 +74,15 @@ def option_of(call: ast.Call) -> LocalRankOption | None:
 def reads(module: Module) -> list[ast.Attribute]:
     """Where the file reads ``x.local_rank``."""
     return [node for node in _attributes(module) if isinstance(node.ctx, ast.Load)]
+
+
+def passing_command(module: Module) -> LaunchCommand | None:
+    """The first command of the project that starts the file by torch.distributed.launch so that it passes the dashed
+    option (torch 2.13.0, distributed/run.py ``config_from_args``: not with ``--use-env``), to a parser that stops at
+    options that it does not know."""
+    if module.calls_written("parse_known_args"):
+        return None
+    return next((item for item in module.launch_commands() if _PASSES.search(item.text)), None)
 
 
 def told_otherwise(module: Module, option: LocalRankOption) -> bool:

@@ -7,16 +7,19 @@ from collections.abc import Iterator
 from typing import Final
 
 from packaging.version import Version
-from ranksafe.checker.finding import Applicability, Finding, FixOffer, Level
+from ranksafe.checker.finding import Applicability, Finding, FixOffer, Level, Related
 from ranksafe.checker.rule import Rule, RuleMetadata, Scope, Symptom
 from ranksafe.launch.context import LaunchContext, Launcher
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
+from ranksafe.source.position import Position, Range
 
 from ranksafe_rules._shared.processes import Certainty, several_processes
 from ranksafe_rules.launch.local_rank_option.options import (
+    DASHED,
     LocalRankOption,
     option_of,
+    passing_command,
     reads,
     told_otherwise,
 )
@@ -45,6 +48,9 @@ _STOPS: Final = Translated(
     "the environment",
     "torch.distributed.launch 自 torch 2.0 起传入的是 --local-rank 而不是 --local_rank，只认识这种写法的解析器会退出"
     "（“unrecognized arguments: --local-rank=0”）；torchrun 两者都不传入，而是设置环境变量 LOCAL_RANK",
+)
+_STARTED: Final = Translated(
+    "torch.distributed.launch starts it here", "此处由 torch.distributed.launch 启动"
 )
 _ACCEPT: Final = FixOffer(
     "accept-both",
@@ -87,6 +93,12 @@ class LocalRankOptionRule(Rule):
         if torch is not None and torch < _DASH_SINCE:
             return
         if several_processes(module, launch, needs_a_group=True) is Certainty.NEVER:
+            return
+        passed = passing_command(module)
+        if passed is not None and not module.users_mention(DASHED):
+            line = Range(Position(passed.line - 1, 0), Position(passed.line - 1, 0))
+            related = [Related(_STARTED, line, passed.file)]
+            yield self.finding(module, option.spelled, _STOPS, related=related, fixes=[_ACCEPT])
             return
         default = option.default(module)
         if default is None or told_otherwise(module, option):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from ranksafe.semantics.cross_file import LaunchCommand
 from ranksafe.semantics.project.changes import Change
 from ranksafe.semantics.project.definitions import Definitions
 from ranksafe.semantics.project.dependents import Dependents
@@ -166,8 +167,8 @@ class ProjectIndex(Definitions):
         self._users_read.setdefault(asker, set()).update(found)
         return found
 
-    def launch_of(self, path: Path) -> tuple[Path, int] | None:
-        """Where (file and 1-based line) a command starts a file, or one that imports it, with one process per GPU.
+    def launches_of(self, path: Path) -> list[LaunchCommand]:
+        """The commands that start a file, or one that imports it, with one process per GPU.
 
         The files that hold commands are read once: what is written into them meanwhile is seen when a Python file comes
         or goes, or by the next process.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from ranksafe.semantics.cross_file import LaunchCommand
 from ranksafe.semantics.project.dependents import Dependents
 from ranksafe.semantics.project.files import ProjectFiles, is_ours
 
@@ -39,30 +40,31 @@ class LaunchFiles:
 
     files: ProjectFiles
     dependents: Dependents
-    _launches: dict[Path, tuple[Path, int]] | None = None
-    """The scripts, each with a place where a command starts it: file and 1-based line."""
+    _launches: dict[Path, list[LaunchCommand]] | None = None
+    """The scripts with the commands that start them."""
 
-    def of(self, path: Path) -> tuple[Path, int] | None:
-        """Where a command starts the file, or one that imports it, with one process per GPU."""
-        launches = self._all()
-        for script, launch in launches.items():
-            if script == path or path in self.dependents.closure(script):
-                return launch
-        return None
+    def of(self, path: Path) -> list[LaunchCommand]:
+        """The commands that start the file, or one that imports it, with one process per GPU."""
+        return [
+            launch
+            for script, launches in self._all().items()
+            if script == path or path in self.dependents.closure(script)
+            for launch in launches
+        ]
 
     def files_changed(self) -> None:
         """Files came or went."""
         self._launches = None
 
-    def _all(self) -> dict[Path, tuple[Path, int]]:
+    def _all(self) -> dict[Path, list[LaunchCommand]]:
         if self._launches is None:
             self._launches = {}
             for file in command_files(self.files.root):
-                for script, line in self._started_by(file):
-                    self._launches.setdefault(script, (file, line))
+                for script, launch in self._started_by(file):
+                    self._launches.setdefault(script, []).append(launch)
         return self._launches
 
-    def _started_by(self, file: Path) -> Iterator[tuple[Path, int]]:
+    def _started_by(self, file: Path) -> Iterator[tuple[Path, LaunchCommand]]:
         try:
             text = (
                 file.read_text("utf-8", "replace") if file.stat().st_size <= _LARGEST_BYTES else ""
@@ -75,7 +77,7 @@ class LaunchFiles:
                 continue
             target = _TARGET.search(command, found.end())
             for script in () if target is None else self._meant(target[1], target[2], file):
-                yield script, line
+                yield script, LaunchCommand(file, line, command)
 
     def _meant(self, module: str | None, script: str, file: Path) -> Iterator[Path]:
         if module is None:

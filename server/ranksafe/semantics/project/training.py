@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ranksafe.semantics.cross_file import LaunchCommand
 from ranksafe.semantics.facts import DATA_PARALLEL, TRAINER
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.project.definitions import Definitions
@@ -237,9 +238,9 @@ class _AskedProject:
         """Left out: nobody asks while that is found out."""
         return []
 
-    def launch_of(self, path: Path) -> tuple[Path, int] | None:  # noqa: ARG002
+    def launches_of(self, path: Path) -> list[LaunchCommand]:  # noqa: ARG002
         """Left out: nobody asks while that is found out."""
-        return None
+        return []
 
     def trains_with_trainer(self, module: str) -> bool:  # noqa: ARG002
         """Left out: it is what is being found out."""
