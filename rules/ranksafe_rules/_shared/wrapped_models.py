@@ -211,11 +211,17 @@ def is_prepare(module: Module, call: ast.Call) -> bool:
 
 def prepares_for_other_strategies(module: Module) -> bool:
     """Whether an Accelerator of the file is set up for FSDP, DeepSpeed or another strategy than DDP."""
+    return any(keyword.arg in _OTHER_STRATEGIES for keyword in _given_to_accelerators(module))
+
+
+def may_prepare_for_other_strategies(module: Module) -> bool:
+    """Whether an Accelerator of the file is given arguments that nobody sees: ``Accelerator(**options)``."""
+    return any(keyword.arg is None for keyword in _given_to_accelerators(module))
+
+
+def _given_to_accelerators(module: Module) -> Iterator[ast.keyword]:
     for call in module.calls_written("Accelerator"):
-        for keyword in call.keywords:
-            if keyword.arg is None or keyword.arg in _OTHER_STRATEGIES:
-                return True
-    return False
+        yield from call.keywords
 
 
 def _resolve(module: Module, node: ast.expr, depth: int) -> Wraps:

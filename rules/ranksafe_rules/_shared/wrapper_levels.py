@@ -11,7 +11,11 @@ from ranksafe.semantics.facts import data_parallel_reachable
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.processes import Certainty, several_processes
-from ranksafe_rules._shared.wrapped_models import Wrapped, Wrapper
+from ranksafe_rules._shared.wrapped_models import (
+    Wrapped,
+    Wrapper,
+    may_prepare_for_other_strategies,
+)
 
 _OTHER_STRATEGY: Final = re.compile(r"deepspeed|fsdp", re.IGNORECASE)
 """A Trainer that is configured for them wraps the model in something else."""
@@ -41,7 +45,8 @@ def distributed_level(module: Module, launch: LaunchContext, wrapped: Wrapped) -
     certainty = several_processes(module, launch, needs_a_group=needs_a_group)
     if certainty is Certainty.NEVER:
         return None
-    return Level.INFORMATION if certainty is Certainty.POSSIBLE else Level.WARNING
+    unseen = wrapped.how is Wrapper.PREPARED and may_prepare_for_other_strategies(module)
+    return Level.INFORMATION if unseen or certainty is Certainty.POSSIBLE else Level.WARNING
 
 
 def _speaks_of_other_strategies(text: str) -> bool:
