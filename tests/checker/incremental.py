@@ -27,6 +27,7 @@ from ranksafe.rank_flow import rank_issues
 from ranksafe.semantics.cross_file import Project
 from ranksafe.semantics.facts import data_parallel_reachable
 from ranksafe.semantics.module import Module
+from ranksafe_rules._shared.trails.follow import trail_of
 
 
 def _metadata(code: str) -> RuleMetadata:
@@ -134,9 +135,34 @@ class EveryRankIssue(Rule):
             yield self.finding(module, issue.place.node, _said(text))
 
 
+class WhereSamplersGo(Rule):
+    """Says all expressions, of whatever file, that stand for a sampler made here or for its loader."""
+
+    metadata: ClassVar[RuleMetadata] = _metadata("RS985")
+    listens_to = (ast.Call,)
+    called_names = frozenset({"DistributedSampler"})
+    scope = Scope.MODULE
+    at_rest = True
+
+    def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
+        assert isinstance(node, ast.Call)
+        for holder in trail_of(module, node).holders:
+            place = holder.module.range_of(holder.node)
+            where = (holder.module.name, place.start.line, place.start.column)
+            text = f"{holder.form.name} {where} {len(holder.made)} {len(holder.entries)}"
+            yield self.finding(module, node, _said(text))
+
+
 def noisy_analyzer(project: Project | None = None) -> Analyzer:
     """An analyzer with the noisy rules only; ``project``: what is known of other files."""
-    rules: list[Rule] = [EveryCall(), EveryClass(), TrainerCalls(), WholeFile(), EveryRankIssue()]
+    rules: list[Rule] = [
+        EveryCall(),
+        EveryClass(),
+        TrainerCalls(),
+        WholeFile(),
+        EveryRankIssue(),
+        WhereSamplersGo(),
+    ]
     folders = [RuleFolder(rule, Path("noisy"), "noisy") for rule in rules]
     return Analyzer(Registry.of(folders), Configuration(), LaunchContext(), project)
 

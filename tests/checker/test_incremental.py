@@ -57,7 +57,7 @@ def test_edited_file_has_the_findings_of_a_fresh_analysis(path: Path) -> None:
 
 @pytest.mark.long
 def test_ten_thousand_edits() -> None:
-    """All rules and rank flow; `test_rank_flow_edits_over_files` edits several files of a project."""
+    """All rules and rank flow; `test_edits_over_files` edits several files of a project."""
     compared = broken = 0
     files = real_files(40, largest=30_000)
     for number, path in enumerate(files):

@@ -1,4 +1,4 @@
-"""Rank flow under random edits to any file of a project: every open document keeps the findings of a fresh analysis."""
+"""Rules that look into other files, under random edits to any file of a project: every open document keeps the findings of a fresh analysis."""
 
 from __future__ import annotations
 
@@ -117,11 +117,48 @@ class Base(nn.Module):
         dist.barrier()
 """,
 }
+LOADERS = {
+    "data.py": """\
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+class Loaders:
+    def __init__(self, dataset):
+        sampler = DistributedSampler(dataset)
+        self.train = DataLoader(dataset, sampler=sampler)
+
+
+def make(dataset):
+    return DataLoader(dataset, sampler=DistributedSampler(dataset))
+""",
+    "between.py": """\
+from data import Loaders, make
+
+
+def loaders(dataset):
+    return Loaders(dataset)
+""",
+    "train.py": """\
+import torch.distributed as dist
+from between import loaders, make
+
+
+def train(model, dataset):
+    kept = loaders(dataset)
+    other = make(dataset)
+    for epoch in range(10):
+        for batch in kept.train:
+            model(batch).backward()
+        for batch in other:
+            model(batch).backward()
+""",
+}
 SMALL = {
     "a guard in the caller": {"train.py": GUARD, "sync.py": SYNC},
     "re-exports": RE_EXPORTS,
     "files that import each other": CIRCLE,
     "a base class elsewhere": CLASSES,
+    "loaders made elsewhere": LOADERS,
 }
 
 
@@ -169,7 +206,8 @@ def test_an_edit_in_one_file_changes_what_another_shows(tmp_path: Path) -> None:
         first = project.path(next(iter(files)))
         before = project.found()[first]
         for helper, text in files.items():
-            if "dist." in text and project.path(helper) != first:
+            if project.path(helper) != first:
                 project.close(helper)
-                project.disk(helper, text.replace("dist.", "nothing."))
+                changed = text.replace("dist.", "nothing.").replace("in other:", "in one:")
+                project.disk(helper, changed)
         assert project.found()[first] != before, name
