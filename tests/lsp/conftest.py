@@ -118,7 +118,7 @@ class Editor:
         return value
 
     async def version_shown(self, uri: str, version: int) -> Sequence[types.Diagnostic]:
-        """The pushed diagnostics of a version (or of a later one)."""
+        """What was pushed first of a version (or of a later one): after a pause more may have followed."""
 
         def shown() -> list[types.PublishDiagnosticsParams]:
             return [
@@ -127,7 +127,7 @@ class Editor:
                 if one.uri == uri and one.version is not None and one.version >= version
             ]
 
-        return (await self.until(shown))[-1].diagnostics
+        return (await self.until(shown))[0].diagnostics
 
     def shown(self, uri: str) -> Sequence[types.Diagnostic]:
         """What the editor shows of the pushed diagnostics now."""
