@@ -113,9 +113,14 @@ NOT_YET = {
         "what functions return is not looked into: a wrapper, a loader, what a loop adds up",
     ),
     **dict.fromkeys(
-        [(f"RS{number}", EXTRACTED) for number in range(520, 529)],
+        [(f"RS{number}", EXTRACTED) for number in (*range(520, 529), 532, 536)],
         "wrapped models are followed through parameters and returns, not what a function does to its arguments",
     ),
+    ("RS530", EXTRACTED): "the backward and the step that it waits for are looked for in one loop",
+    (
+        "RS531",
+        EXTRACTED,
+    ): "layers are looked for in the constructor, and a function that gets the module may use them all",
     ("RS304", "whole parts written out"): "the rule speaks of the division itself",
     ("RS304", "named arguments"): "the division is looked for in the call that rounds it",
     ("RS512", "keyword arguments"): "the parameter is found by its place",
