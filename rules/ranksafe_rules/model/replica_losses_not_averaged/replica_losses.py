@@ -1,0 +1,174 @@
+"""Losses that nn.DataParallel has gathered from its replicas, and that nothing has averaged."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from ranksafe.semantics.module import Module
+
+from ranksafe_rules._shared.wrapped_models import Wrapped, Wrapper, wraps_of
+
+_ELEMENTWISE: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
+_LOSS: Final = re.compile(r"loss", re.IGNORECASE)
+_MAXIMUM_DEPTH: Final = 8
+_PRETRAINED: Final = "transformers.PreTrainedModel"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaLosses:
+    """What a backward starts from."""
+
+    loss: ast.expr
+    """As it is written there."""
+    forward: ast.Call
+    wrapped: Wrapped
+
+
+def replica_losses(module: Module, backward: ast.Call) -> ReplicaLosses | None:
+    """The gathered losses that a backward without a gradient of its own starts from, None where they may have been
+    averaged."""
+    function = backward.func
+    if not isinstance(function, ast.Attribute) or backward.args:
+        return None
+    if any(keyword.arg in (None, "gradient") for keyword in backward.keywords):
+        return None
+    loss = _unscaled(function.value)
+    found = _gathered(module, loss, _MAXIMUM_DEPTH)
+    return None if found is None else ReplicaLosses(loss, *found)
+
+
+def _unscaled(node: ast.expr) -> ast.expr:
+    """``loss`` of ``scaler.scale(loss)``, which keeps its shape (torch 2.13.0 `amp/grad_scaler.py`)."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr == "scale" and len(node.args) == 1 and not node.keywords:
+            return node.args[0]
+    return node
+
+
+_Found = tuple[ast.Call, Wrapped]
+
+
+def _gathered(module: Module, node: ast.expr, depth: int) -> _Found | None:
+    """The forward of which an expression is the output, or an element of it, or computed from it element by element."""
+    if depth == 0:
+        return None
+    if isinstance(node, ast.Name):
+        return _of_name(module, node, node, depth)
+    if isinstance(node, ast.Call):
+        return _of_call(module, node, depth)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _ELEMENTWISE):
+        return _gathered(module, node.left, depth - 1) or _gathered(module, node.right, depth - 1)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return _gathered(module, node.operand, depth - 1)
+    if isinstance(node, ast.Attribute) and _LOSS.search(node.attr):
+        return _gathered(module, node.value, depth - 1)
+    if isinstance(node, ast.Subscript):
+        return _of_element(module, node, depth)
+    return None
+
+
+def _of_call(module: Module, call: ast.Call, depth: int) -> _Found | None:
+    if isinstance(call.func, (ast.Name, ast.Attribute)):
+        for wrapped in wraps_of(module, call.func).known:
+            if wrapped.how is Wrapper.DATA_PARALLEL and not _has_one_device(module, wrapped):
+                return call, wrapped
+    function = module.function_called(call)
+    if function is None:
+        return None
+    parts = [
+        None if item.value is None else _gathered(module, item.value, depth - 1)
+        for item in module.returns_of(function)
+    ]
+    return parts[0] if parts and all(part is not None for part in parts) else None
+
+
+def _has_one_device(module: Module, wrapped: Wrapped) -> bool:
+    """``DataParallel(model, device_ids=[0])`` calls the model itself."""
+    if not isinstance(wrapped.place, ast.Call):
+        return True
+    devices = module.argument_node(wrapped.place, "device_ids", 1)
+    if devices is None:
+        return False
+    value = module.values(devices).only_expression()
+    return isinstance(value, (ast.List, ast.Tuple)) and len(value.elts) < 2
+
+
+def _of_element(module: Module, node: ast.Subscript, depth: int) -> _Found | None:
+    """``output["loss"]``, and ``output[0]`` where the output is certainly not a loss itself."""
+    if not isinstance(node.slice, ast.Constant):
+        return None
+    found = _gathered(module, node.value, depth - 1)
+    if found is None or isinstance(node.slice.value, str):
+        return found
+    return found if _returns_several(module, found[1]) else None
+
+
+def _returns_several(module: Module, wrapped: Wrapped) -> bool:
+    """Whether a model gives tuples: one of transformers, or one whose forward can be read here."""
+    if wrapped.model is None:
+        return False
+    kind = module.type_of(wrapped.model)
+    if kind is not None and (
+        kind.startswith("transformers.") or module.is_subclass(kind, _PRETRAINED)
+    ):
+        return True
+    cls = module.class_named(kind)
+    forward = None if cls is None else module.method(cls, "forward")
+    returns = [] if forward is None else module.returns_of(forward)
+    return bool(returns) and all(isinstance(item.value, ast.Tuple) for item in returns)
+
+
+def _of_name(module: Module, name: ast.Name, use: ast.Name, depth: int) -> _Found | None:
+    """All values that a name may have at a place have to be losses of replicas."""
+    scope, bindings = module.bindings(name)
+    if scope is None or not bindings:
+        return None
+    reaching = [
+        item
+        for item in module.flow.reaching(use, scope, bindings)
+        if not module.is_inside(use, module.parent(item[0]) or item[0])
+    ]
+    earlier = [item for item in reaching if module.order_of(item[0]) < module.order_of(use)]
+    if any(not guards for _, guards in earlier):
+        # Nothing is left of what an iteration before has assigned.
+        reaching = earlier
+    found = [_of_binding(module, binding, depth) for binding, _ in reaching]
+    return found[0] if found and all(item is not None for item in found) else None
+
+
+def _of_binding(module: Module, binding: ast.AST, depth: int) -> _Found | None:
+    if not isinstance(binding, ast.Name):
+        return None
+    statement = module.parent(binding)
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, _ELEMENTWISE):
+        before = _of_name(module, binding, binding, depth - 1) if depth > 1 else None
+        return before or _gathered(module, statement.value, depth - 1)
+    if isinstance(statement, (ast.Tuple, ast.List)):
+        unpacked, statement = statement, module.parent(statement)
+        if not isinstance(statement, ast.Assign) or unpacked not in statement.targets:
+            return None
+        return _of_tuple(module, unpacked, binding, statement.value, depth)
+    if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+        return None if statement.value is None else _gathered(module, statement.value, depth - 1)
+    return None
+
+
+def _of_tuple(
+    module: Module, target: ast.Tuple | ast.List, name: ast.Name, value: ast.expr, depth: int
+) -> _Found | None:
+    """``loss, logits = model(x)``; of ``a, b = f(x)`` with a function of the file, the element it returns."""
+    if not isinstance(value, ast.Call) or any(isinstance(e, ast.Starred) for e in target.elts):
+        return None
+    function = module.function_called(value)
+    if function is None:
+        return _of_call(module, value, depth - 1)
+    index = next(i for i, item in enumerate(target.elts) if item is name)
+    parts = []
+    for item in module.returns_of(function):
+        if not isinstance(item.value, ast.Tuple) or len(item.value.elts) != len(target.elts):
+            return None
+        parts.append(_gathered(module, item.value.elts[index], depth - 1))
+    return parts[0] if parts and all(part is not None for part in parts) else None
