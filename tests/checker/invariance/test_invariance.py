@@ -116,6 +116,7 @@ NOT_YET = {
         [(f"RS{number}", EXTRACTED) for number in (*range(520, 529), 532, 536)],
         "wrapped models are followed through parameters and returns, not what a function does to its arguments",
     ),
+    ("RS533", EXTRACTED): "the uses of a layer are looked for in one method",
     ("RS530", EXTRACTED): "the backward and the step that it waits for are looked for in one loop",
     (
         "RS531",

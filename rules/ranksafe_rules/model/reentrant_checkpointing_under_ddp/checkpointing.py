@@ -11,18 +11,14 @@ from packaging.version import Version
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.reentrant_checkpoints import classes_of, is_reentrant_checkpoint
 from ranksafe_rules._shared.wrapped_models import DISTRIBUTED, is_prepare, is_trained_model
 
-CHECKPOINT: Final = frozenset(
-    {"torch.utils.checkpoint.checkpoint", "torch.utils.checkpoint.checkpoint_sequential"}
-)
-"""Reentrant unless they are told otherwise (torch 2.13.0 ``utils/checkpoint.py``)."""
 _ARGUMENTS: Final = "transformers.TrainingArguments"
 _OPTIONS: Final = "accelerate.DistributedDataParallelKwargs"
 _FIRST_READ, _LAST_READ = Version("4.46.1"), Version("4.57.6")
 """transformers in which `gradient_checkpointing_enable` is reentrant by default (``modeling_utils.py``, read in eight
 versions from the first to the last of these); 5.23.0 is not."""
-_MAXIMUM_CLASSES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +94,9 @@ def _reentrant_calls(module: Module, launch: LaunchContext, model: ast.expr) -> 
     cls = module.class_named(module.type_of(model))
     if cls is None:
         return
-    for part in _classes_of(module, cls):
+    for part in classes_of(module, cls):
         for node in module.nodes(ast.Call, inside=part):
-            if isinstance(node, ast.Call) and _is_reentrant_checkpoint(module, node):
+            if isinstance(node, ast.Call) and is_reentrant_checkpoint(module, node):
                 yield node
 
 
@@ -111,27 +107,3 @@ def _is_reentrant(module: Module, launch: LaunchContext, options: ast.expr | Non
         return version is not None and _FIRST_READ <= version <= _LAST_READ
     given = module.dictionary_entry(options, "use_reentrant")
     return given is not None and given.only_constant() is True
-
-
-def _is_reentrant_checkpoint(module: Module, call: ast.Call) -> bool:
-    if module.qualified_name(call.func) not in CHECKPOINT:
-        return False
-    given = module.argument(call, "use_reentrant")
-    return given is None or given.only_constant() is True
-
-
-def _classes_of(module: Module, cls: ast.ClassDef) -> list[ast.ClassDef]:
-    """A model's class, its bases and the classes that it is built of, as far as they are in this file."""
-    found: list[ast.ClassDef] = []
-    pending = [cls]
-    while pending and len(found) < _MAXIMUM_CLASSES:
-        current = pending.pop()
-        if current in found:
-            continue
-        found.append(current)
-        for name in module.nodes(ast.Name, inside=current):
-            assert isinstance(name, ast.Name)
-            mentioned = module.class_named(module.qualified_name(name))
-            if mentioned is not None:
-                pending.append(mentioned)
-    return found

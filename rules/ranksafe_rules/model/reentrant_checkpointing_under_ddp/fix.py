@@ -11,10 +11,8 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
 from ranksafe.source.position import Edit
 
-from ranksafe_rules.model.reentrant_checkpointing_under_ddp.checkpointing import (
-    CHECKPOINT,
-    clash_at,
-)
+from ranksafe_rules._shared.reentrant_checkpoints import CHECKPOINT
+from ranksafe_rules.model.reentrant_checkpointing_under_ddp.checkpointing import clash_at
 
 _ANY_OF_THEM = LaunchContext(versions={"transformers": "4.57.6"})
 """The version was looked at when the finding was made."""

@@ -11,8 +11,8 @@ from typing import Final
 
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.trained_layers import has_parameters
 from ranksafe_rules._shared.wrapped_models import DISTRIBUTED
-from ranksafe_rules.model.unused_layer_under_ddp.layers import has_parameters
 
 _OPTIONS: Final = {
     "find_unused_parameters": 8,
