@@ -8,6 +8,7 @@ from ranksafe.rank_flow.binding import bind
 from ranksafe.rank_flow.operations import Operation
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.syntax import called_names
+from ranksafe.rank_flow.tables import functions_that
 from ranksafe.rank_flow.traces import Event
 from ranksafe.rank_flow.values import (
     NOTHING_KNOWN,
@@ -19,6 +20,7 @@ from ranksafe.rank_flow.values import (
     Varies,
     combined,
 )
+from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import callee_name
 from ranksafe.semantics.walking import FUNCTIONS
 
@@ -168,7 +170,7 @@ def _may_have_buffers(run: Run, model: Object) -> bool:
         seen.append(inner.node)
     elif call.args and isinstance(call.args[0], ast.Name):
         seen += module.flow.assigned_values(call.args[0])
-    return any(_has_buffers(node) for node in seen)
+    return any(_has_buffers(module, node) for node in seen)
 
 
 def _drops_last(loader: Object | None) -> bool:
@@ -179,9 +181,12 @@ def _drops_last(loader: Object | None) -> bool:
     )
 
 
-def _has_buffers(node: ast.AST) -> bool:
+def _has_buffers(module: Module, node: ast.AST) -> bool:
     """Whether code builds layers with running statistics, or registers buffers."""
-    return any(name.startswith(_BUFFERED) for name in called_names(node))
+    if any(name.startswith(_BUFFERED) for name in called_names(node)):
+        return True
+    calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
+    return any(module.qualified_name(name) in functions_that("builds buffers") for name in calls)
 
 
 def _built_in(word: str, kind: str = "step") -> Operation:
