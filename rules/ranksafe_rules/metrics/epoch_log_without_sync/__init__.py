@@ -1,0 +1,1 @@
+"""RS703: epoch-log-without-sync."""

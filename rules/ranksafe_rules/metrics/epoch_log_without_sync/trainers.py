@@ -1,0 +1,72 @@
+"""What the Trainers of a file say of the number of processes that evaluate."""
+
+from __future__ import annotations
+
+import ast
+from typing import Final
+
+from ranksafe.launch.context import LaunchContext
+from ranksafe.semantics.module import Module
+
+from ranksafe_rules._shared.processes import Certainty
+
+_PACKAGES: Final = ("lightning", "pytorch_lightning")
+_DEVICES: Final = ("devices", "gpus")
+"""``gpus`` up to lightning 1.9."""
+_SHARING: Final = ("use_distributed_sampler", "replace_sampler_ddp")
+"""Off: the ranks evaluate what the user's own samplers give them. The second name is that of lightning 1.x."""
+
+
+def evaluating_processes(module: Module, launch: LaunchContext) -> Certainty:
+    """How sure it is that several processes share the evaluation. Lightning starts them itself, so that a script that
+    plain python runs may have them."""
+    if launch.gpus is not None and launch.gpus < 2:
+        return Certainty.NEVER
+    if any(module.users_mention(name) for name in _SHARING):
+        return Certainty.NEVER
+    answers = [_of_trainer(module, call) for call in _trainers(module)]
+    if answers and all(answer is Certainty.NEVER for answer in answers):
+        return Certainty.NEVER
+    if launch.launcher.starts_one_process_per_gpu:
+        return Certainty.KNOWN
+    return Certainty.SHOWN if Certainty.SHOWN in answers else Certainty.POSSIBLE
+
+
+def _trainers(module: Module) -> list[ast.Call]:
+    return [
+        call
+        for call in module.calls_written("Trainer")
+        if (module.qualified_name(call.func) or "").partition(".")[0] in _PACKAGES
+    ]
+
+
+def _of_trainer(module: Module, trainer: ast.Call) -> Certainty:
+    nodes = _constant(module, trainer, "num_nodes")
+    if isinstance(nodes, int) and nodes > 1:
+        return Certainty.SHOWN
+    for name in _DEVICES:
+        if module.argument(trainer, name) is None:
+            continue
+        count = _device_count(module, trainer, name)
+        if count is None:
+            return Certainty.POSSIBLE
+        return Certainty.SHOWN if count > 1 else Certainty.NEVER
+    return Certainty.POSSIBLE
+
+
+def _device_count(module: Module, trainer: ast.Call, name: str) -> int | None:
+    """2 where it is "several"; None: not known."""
+    node = module.argument_node(trainer, name)
+    if isinstance(node, ast.List):
+        return len(node.elts)
+    written = _constant(module, trainer, name)
+    if isinstance(written, str) and written.isdigit():
+        written = int(written)
+    if isinstance(written, int) and not isinstance(written, bool) and written > 0:
+        return written
+    return None
+
+
+def _constant(module: Module, call: ast.Call, name: str) -> object:
+    given = module.argument(call, name)
+    return None if given is None else given.only_constant()
