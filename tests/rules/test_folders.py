@@ -49,6 +49,7 @@ EXPECTED_CODES = {
     "model under DataParallel": [f"RS51{digit}" for digit in range(6)],
     "models in wrappers": [f"RS52{digit}" for digit in range(9)],
     "gradients": ["RS530", "RS531", "RS532", "RS533", "RS536"],
+    "models in parts": ["RS540"],
     "checkpoints": ["RS601", "RS602", "RS603", "RS604"],
     "metrics": ["RS701", "RS702", "RS703"],
 }
