@@ -84,7 +84,10 @@ NOT_YET = {
         "RS221",
         EXTRACTED,
     ): "the first use in a function is reported, and attributes of a parameter are not followed",
-    ("RS222", EXTRACTED): "the devices of a variable are looked for in one function",
+    **dict.fromkeys(
+        [("RS222", EXTRACTED), ("RS223", EXTRACTED)],
+        "the devices of a variable are looked for in one function",
+    ),
     (
         "RS114",
         EXTRACTED,
