@@ -12,9 +12,9 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.lightning_processes import sharing_processes
 from ranksafe_rules._shared.processes import Certainty
 from ranksafe_rules.metrics.epoch_log_without_sync.step_logs import STEPS, unreduced_logs
-from ranksafe_rules.metrics.epoch_log_without_sync.trainers import evaluating_processes
 
 _MESSAGE: Final = Translated(
     "With several GPUs Lightning gives each rank a share of the data, and without sync_dist=True {what} is the mean "
@@ -48,7 +48,7 @@ class EpochLogWithoutSync(Rule):
         """One finding per log call."""
         assert isinstance(node, ast.ClassDef)
         logs = unreduced_logs(module, node)
-        certainty = evaluating_processes(module, launch) if logs else Certainty.NEVER
+        certainty = sharing_processes(module, launch) if logs else Certainty.NEVER
         if certainty is Certainty.NEVER:
             return
         level = Level.INFORMATION if certainty is Certainty.POSSIBLE else Level.WARNING

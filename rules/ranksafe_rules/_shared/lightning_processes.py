@@ -1,4 +1,4 @@
-"""What the Trainers of a file say of the number of processes that evaluate."""
+"""How many processes Lightning's Trainers share the data among, as far as a file says it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ _PACKAGES: Final = ("lightning", "pytorch_lightning")
 _DEVICES: Final = ("devices", "gpus")
 """``gpus`` up to lightning 1.9."""
 _SHARING: Final = ("use_distributed_sampler", "replace_sampler_ddp")
-"""Off: the ranks evaluate what the user's own samplers give them. The second name is that of lightning 1.x."""
+"""Off: the ranks get what the user's own samplers give them. The second name is that of lightning 1.x."""
 
 
-def evaluating_processes(module: Module, launch: LaunchContext) -> Certainty:
-    """How sure it is that several processes share the evaluation. Lightning starts them itself, so that a script that
-    plain python runs may have them."""
+def sharing_processes(module: Module, launch: LaunchContext) -> Certainty:
+    """How sure it is that several processes share the data by Lightning's samplers.
+
+    Lightning starts the processes itself, so that a script that plain python runs may have them.
+    """
     if launch.gpus is not None and launch.gpus < 2:
         return Certainty.NEVER
     if any(module.users_mention(name) for name in _SHARING):
