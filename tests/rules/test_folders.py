@@ -50,7 +50,7 @@ EXPECTED_CODES = {
     "models in wrappers": [f"RS52{digit}" for digit in range(9)],
     "gradients": ["RS530", "RS531", "RS532", "RS533", "RS536"],
     "models in parts": ["RS540"],
-    "checkpoints": [f"RS60{digit}" for digit in range(1, 6)],
+    "checkpoints": [f"RS60{digit}" for digit in range(1, 7)],
     "metrics": ["RS701", "RS702", "RS703"],
 }
 

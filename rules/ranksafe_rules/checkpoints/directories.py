@@ -10,12 +10,12 @@ from typing import Final
 
 from ranksafe.semantics.module import Module
 
-from ranksafe_rules._shared.every_rank import callers, runs_on_every_rank
-from ranksafe_rules._shared.rank_words import identifiers, names_behind
+from ranksafe_rules._shared.every_rank import runs_on_every_rank
+from ranksafe_rules._shared.rank_words import names_behind
 from ranksafe_rules._shared.same_path import is_same_on_all_ranks
+from ranksafe_rules.checkpoints.caught import is_caught
 
 MENTIONS: Final = frozenset({"mkdir", "makedirs"})
-_MAXIMUM_DEPTH: Final = 4
 _MKDIR: Final = "os.mkdir"
 _MAKEDIRS: Final = "os.makedirs"
 _LOOKS_FIRST: Final = re.compile(r"exists?|is_?dir", re.IGNORECASE)
@@ -49,18 +49,18 @@ def _creations(module: Module) -> Iterator[Creation]:
         if path is not None and (in_os or _minds(module, call, 2)):
             yield Creation(call, path, _looks_first(module, call), in_os)
     for call in module.calls_written("mkdir"):
-        if isinstance(call.func, ast.Attribute) and _is_path(module, call.func.value):
+        if isinstance(call.func, ast.Attribute) and is_path(module, call.func.value):
             if _minds(module, call, 2):
                 path = call.func.value
                 yield Creation(call, path, _looks_first(module, call), in_os=False)
 
 
-def _is_path(module: Module, receiver: ast.expr) -> bool:
+def is_path(module: Module, receiver: ast.expr) -> bool:
     """Whether ``x.mkdir`` is pathlib's, as far as is known: made by ``Path(...)``, or by ``/`` of one."""
     if module.type_of(receiver) == "pathlib.Path":
         return True
     if isinstance(receiver, ast.BinOp) and isinstance(receiver.op, ast.Div):
-        return _is_path(module, receiver.left)
+        return is_path(module, receiver.left)
     return any(
         isinstance(node, ast.Call) and module.qualified_name(node.func) == "pathlib.Path"
         for value in module.values(receiver).known
@@ -77,7 +77,7 @@ def _minds(module: Module, call: ast.Call, position: int) -> bool:
 def _races(module: Module, creation: Creation) -> bool:
     call, path = creation.call, creation.path
     return (
-        not _is_caught(module, call)
+        not is_caught(module, call, _CAUGHT)
         and is_same_on_all_ranks(module, path)
         and runs_on_every_rank(module, call)
     )
@@ -89,35 +89,3 @@ def _looks_first(module: Module, call: ast.Call) -> bool:
         for guard in module.guards(call)
         for word in names_behind(module, guard.test)
     )
-
-
-def _is_caught(module: Module, node: ast.AST, depth: int = _MAXIMUM_DEPTH) -> bool:
-    """Whether the error of a directory that exists is caught, by ``try`` or ``contextlib.suppress``, here or around
-    all calls of the function."""
-    if _is_caught_here(module, node):
-        return True
-    function = module.enclosing_function(node)
-    if function is None or depth == 0:
-        return False
-    found = list(callers(module, function, certain=True))
-    return bool(found) and all(_is_caught(module, call, depth - 1) for call in found)
-
-
-def _is_caught_here(module: Module, node: ast.AST) -> bool:
-    child, parent = node, module.parent(node)
-    while parent is not None and not isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        if isinstance(parent, ast.Try) and any(child is item for item in parent.body):
-            if any(_catches(handler) for handler in parent.handlers):
-                return True
-        if isinstance(parent, ast.With):
-            words = {word for item in parent.items for word in identifiers(item.context_expr)}
-            if "suppress" in words:
-                return True
-        child, parent = parent, module.parent(parent)
-    return False
-
-
-def _catches(handler: ast.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    return any(word in _CAUGHT for word in identifiers(handler.type))
