@@ -41,7 +41,7 @@ AREAS = {
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 SUPPRESSION = "RS001"
 EXPECTED_CODES = {
-    "launch": ["RS101", "RS102", *(f"RS11{digit}" for digit in range(7))],
+    "launch": ["RS101", "RS102", *(f"RS11{digit}" for digit in range(8))],
     "devices": ["RS201", "RS202", "RS203", "RS210", "RS211", "RS220", "RS221", "RS222", "RS223"],
     "data": [f"RS30{digit}" for digit in range(1, 6)] + [f"RS31{digit}" for digit in range(7)],
     "collectives": [f"RS4{number:02d}" for number in range(1, 17)],

@@ -124,3 +124,41 @@ def test_a_command_that_passes_the_dashed_option(
 ) -> None:
     (tmp_path / "run.sh").write_text(f"{command}\n")
     assert (("RS110", "WARNING") in _found(tmp_path, text)) is expected
+
+
+_FOR_A_LAUNCHER = """\
+import os
+
+import torch
+
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+
+if __name__ == "__main__":
+    train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("python train.py", {("RS117", "WARNING")}),
+        ("    $ CUDA_VISIBLE_DEVICES=0,1 python3 -u train.py --epochs 3", {("RS117", "WARNING")}),
+        ("python ./train.py \\\n  --epochs 3", {("RS117", "WARNING")}),
+        ("python -m train", {("RS117", "WARNING")}),
+        ("torchrun --nproc_per_node 4 train.py", set()),
+        ("python train.py\ntorchrun --nproc_per_node 4 train.py", set()),
+        ("python -m torch.distributed.run --nproc_per_node 4 train.py", set()),
+        ("LOCAL_RANK=0 python train.py", set()),
+        ("export LOCAL_RANK=$SLURM_LOCALID\npython train.py", set()),
+        ("srun python train.py", set()),
+        ("python other.py --script train.py", set()),
+        ("pip install -r train.py", set()),
+    ],
+)
+def test_a_script_for_a_launcher_that_plain_python_starts(
+    tmp_path: Path, command: str, expected: set[tuple[str, str]]
+) -> None:
+    (tmp_path / "other.py").write_text("print()\n")
+    (tmp_path / "README.md").write_text(f"Train it:\n\n{command}\n")
+    assert _found(tmp_path, _FOR_A_LAUNCHER) == expected

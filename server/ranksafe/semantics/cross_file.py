@@ -60,6 +60,9 @@ class Project(Protocol):
     def launches_of(self, path: Path) -> list[LaunchCommand]:
         """The commands that start a file, or one that imports it, with one process per GPU."""
 
+    def plain_start_of(self, path: Path) -> LaunchCommand | None:
+        """A command that starts a file with plain python, if none starts it, or one that imports it, otherwise."""
+
     def trains_with_trainer(self, module: str) -> bool:
         """Whether a file that imports the module builds a Trainer and shows no launcher."""
 

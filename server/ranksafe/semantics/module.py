@@ -332,6 +332,15 @@ class Module(ModuleStructure):
         found = [self._other_file(project, project.module_name(path), path) for path in users]
         return [other for other in found if other is not None]
 
+    def plain_start(self) -> LaunchCommand | None:
+        """A command with which a shell script of the project's or a README starts this file with plain python, if none
+        starts it, or a file that imports it, with a launcher."""
+        project = self.project
+        if project is None or self.path is None:
+            return None
+        self.imports.asked_project = True
+        return project.plain_start_of(Path(self.path))
+
     # -- facts
 
     @property

@@ -176,6 +176,12 @@ class ProjectIndex(Definitions):
         self._asked_of_users.add(path.absolute())
         return self._launch_files.of(path.absolute())
 
+    def plain_start_of(self, path: Path) -> LaunchCommand | None:
+        """A command that starts a file with plain python, if none starts it, or one that imports it, with one process
+        per GPU; read as `launches_of` reads."""
+        self._asked_of_users.add(path.absolute())
+        return self._launch_files.plain_of(path.absolute())
+
     # -- who trains whose models
 
     def trains_with_trainer(self, module: str) -> bool:

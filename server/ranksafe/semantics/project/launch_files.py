@@ -1,7 +1,7 @@
 """How a project's own files start its scripts: shell and job scripts, makefiles, READMEs.
 
-Commands that start one process per GPU are looked for; ``srun`` and ``mpirun`` are left out, because whether they start
-more than one is said elsewhere.
+Commands that start one process per GPU are looked for, and those that start a script with plain python; ``srun`` and
+``mpirun`` are left out, because whether they start more than one is said elsewhere.
 """
 
 from __future__ import annotations
@@ -26,6 +26,12 @@ _LARGEST_BYTES: Final = 200_000
 _LAUNCHER: Final = re.compile(
     r"(?<![\w./-])(?:torchrun|accelerate[ \t-]launch|deepspeed|torch\.distributed\.(?:launch|run))\b"
 )
+_PLAIN: Final = re.compile(
+    r"^[\s$>`]*(?:(?!\w*RANK)\w+=\S*[ \t]+)*(?:(?:nohup|time)[ \t]+)?python[\d.]*(?:[ \t]+-[uOB]+)*(?=[ \t])"
+)
+_BY_HAND: Final = re.compile(r"RANK|WORLD_SIZE|MASTER_|srun|mpi(?:run|exec)|horovodrun|jsrun")
+"""A file with one of these may give plain python the variables of a launcher."""
+_READ_BY_USERS: Final = frozenset({".sh", ".bash", ".zsh", ".md", ".rst"})
 _ONE_PROCESS: Final = re.compile(
     r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus)[ \t=]+1(?!\S)"
 )
@@ -42,6 +48,8 @@ class LaunchFiles:
     dependents: Dependents
     _launches: dict[Path, list[LaunchCommand]] | None = None
     """The scripts with the commands that start them."""
+    _plain: dict[Path, LaunchCommand] | None = None
+    """Those that plain python starts, each with one command."""
 
     def of(self, path: Path) -> list[LaunchCommand]:
         """The commands that start the file, or one that imports it, with one process per GPU."""
@@ -52,9 +60,22 @@ class LaunchFiles:
             for launch in launches
         ]
 
+    def plain_of(self, path: Path) -> LaunchCommand | None:
+        """A command that starts the file with plain python, if none starts it, or one that imports it, otherwise."""
+        if self.of(path):
+            return None
+        if self._plain is None:
+            self._plain = {}
+            for file in command_files(self.files.root):
+                if file.suffix in _READ_BY_USERS:
+                    for script, command in self._started_plainly_by(file):
+                        self._plain.setdefault(script, command)
+        return self._plain.get(path)
+
     def files_changed(self) -> None:
         """Files came or went."""
         self._launches = None
+        self._plain = None
 
     def _all(self) -> dict[Path, list[LaunchCommand]]:
         if self._launches is None:
@@ -65,19 +86,27 @@ class LaunchFiles:
         return self._launches
 
     def _started_by(self, file: Path) -> Iterator[tuple[Path, LaunchCommand]]:
-        try:
-            text = (
-                file.read_text("utf-8", "replace") if file.stat().st_size <= _LARGEST_BYTES else ""
-            )
-        except OSError:
-            return
-        for line, command in _commands(text):
+        for line, command in _commands(_text_of(file)):
             found = _LAUNCHER.search(command)
             if found is None or _ONE_PROCESS.search(command):
                 continue
-            target = _TARGET.search(command, found.end())
-            for script in () if target is None else self._meant(target[1], target[2], file):
-                yield script, LaunchCommand(file, line, command)
+            yield from self._targets(command, found.end(), file, line)
+
+    def _started_plainly_by(self, file: Path) -> Iterator[tuple[Path, LaunchCommand]]:
+        text = _text_of(file)
+        if _BY_HAND.search(text):
+            return
+        for line, command in _commands(text):
+            found = _PLAIN.match(command)
+            if found is not None and _LAUNCHER.search(command) is None:
+                yield from self._targets(command, found.end(), file, line)
+
+    def _targets(
+        self, command: str, start: int, file: Path, line: int
+    ) -> Iterator[tuple[Path, LaunchCommand]]:
+        target = _TARGET.search(command, start)
+        for script in () if target is None else self._meant(target[1], target[2], file):
+            yield script, LaunchCommand(file, line, command)
 
     def _meant(self, module: str | None, script: str, file: Path) -> Iterator[Path]:
         if module is None:
@@ -113,6 +142,13 @@ class LaunchFiles:
             if fitting:
                 return fitting[0] if len(fitting) == 1 else None
         return None
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", "replace") if file.stat().st_size <= _LARGEST_BYTES else ""
+    except OSError:
+        return ""
 
 
 def _commands(text: str) -> Iterator[tuple[int, str]]:

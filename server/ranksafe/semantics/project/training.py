@@ -242,6 +242,10 @@ class _AskedProject:
         """Left out: nobody asks while that is found out."""
         return []
 
+    def plain_start_of(self, path: Path) -> LaunchCommand | None:  # noqa: ARG002
+        """Left out: nobody asks while that is found out."""
+        return None
+
     def trains_with_trainer(self, module: str) -> bool:  # noqa: ARG002
         """Left out: it is what is being found out."""
         return False
