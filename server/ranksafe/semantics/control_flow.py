@@ -115,7 +115,8 @@ class ControlFlow:
         return GuardKind.OTHER
 
     def _earlier_exits(self, parent: ast.AST, child: ast.AST) -> list[Guard]:
-        """``if c: return`` before ``child`` in the same block: it runs only where c does not hold."""
+        """``if c: return`` before ``child`` in the same block: it runs only where c does not hold; with the exit in
+        the ``else``, where c holds."""
         if not isinstance(child, ast.stmt) or isinstance(parent, ast.ClassDef):
             return []
         if isinstance(parent, ast.Module):
@@ -128,9 +129,11 @@ class ControlFlow:
             for statement in statements:
                 if statement is child:
                     break
-                if isinstance(statement, ast.If) and statement.body:
-                    if self._leaves(statement.body[-1]) and not statement.orelse:
-                        found.append(self.guard(statement.test, False))
+                if isinstance(statement, ast.If):
+                    leaves = self._leaves(statement.body[-1])
+                    other = bool(statement.orelse) and self._leaves(statement.orelse[-1])
+                    if leaves is not other:
+                        found.append(self.guard(statement.test, other))
                 elif isinstance(statement, ast.Assert):
                     found.append(self.guard(statement.test, True))
         return found

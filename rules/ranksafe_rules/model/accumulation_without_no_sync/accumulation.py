@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeGuard
 
 from ranksafe.semantics.guards import Guard
 from ranksafe.semantics.module import Module
@@ -26,6 +27,7 @@ one may be somebody's own `no_sync`."""
 _USES: Final = ("zero_grad", "clip_grad_norm_", "clip_grad_value_", "unscale_", "get_total_norm")
 """Calls that drop, change or read the gradients of all ranks: where they come in every turn, so must the reduction."""
 _OPTIMIZER: Final = "torch.optim.Optimizer"
+_MAXIMUM_DEPTH: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ def _step_in_loop(
 ) -> tuple[ast.expr, ast.Call] | None:
     """``if (i + 1) % steps == 0: optimizer.step()`` after the backward, in the same loop."""
     outer = set(module.guards(loop))
-    if any(_has_remainder(guard.test) for guard in set(module.guards(backward)) - outer):
+    around = set(module.guards(backward)) - outer
+    if any(_is_remainder(part) for guard in around for part in _parts(module, guard.test)):
         return None
     if any(_period(module, call, outer) is None for call in _uses_in(module, loop)):
         return None
@@ -195,32 +198,43 @@ def _period(module: Module, call: ast.Call, outer: set[Guard]) -> ast.expr | Non
     for guard in module.guards(call):
         if guard in outer:
             continue
-        for remainder in _remainders(guard):
+        for remainder in _remainders(module, guard):
             if module.values(remainder.right).only_constant() != 1:
                 return remainder.right
     return None
 
 
-def _remainders(guard: Guard) -> list[ast.BinOp]:
-    if _is_remainder(guard.test):
-        return [] if guard.positive else [guard.test]  # type: ignore[list-item]
+def _remainders(module: Module, guard: Guard) -> list[ast.BinOp]:
+    test = _behind(module, guard.test)
+    if _is_remainder(test):
+        return [] if guard.positive else [test]
     wanted = ast.Eq if guard.positive else ast.NotEq
     return [
-        node.left
-        for node in ast.walk(guard.test)
-        if isinstance(node, ast.Compare)
-        and isinstance(node.ops[0], wanted)
-        and isinstance(node.left, ast.BinOp)
-        and isinstance(node.left.op, ast.Mod)
+        left
+        for node in _parts(module, test)
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], wanted)
+        if _is_remainder(left := _behind(module, node.left))
     ]
 
 
-def _is_remainder(node: ast.AST) -> bool:
+def _is_remainder(node: ast.AST) -> TypeGuard[ast.BinOp]:
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)
 
 
-def _has_remainder(test: ast.expr) -> bool:
-    return any(_is_remainder(node) for node in ast.walk(test))
+def _behind(module: Module, node: ast.expr) -> ast.expr:
+    """What a name was assigned, where that is one thing."""
+    assigned = module.flow.assigned_values(node) if isinstance(node, ast.Name) else []
+    return assigned[0] if len(assigned) == 1 else node
+
+
+def _parts(module: Module, test: ast.expr, depth: int = _MAXIMUM_DEPTH) -> Iterator[ast.AST]:
+    """All that a condition is made of, under names, too."""
+    for node in ast.walk(test):
+        yield node
+        if isinstance(node, ast.Name) and depth:
+            behind = _behind(module, node)
+            if behind is not node:
+                yield from _parts(module, behind, depth - 1)
 
 
 def _may_hold_back(module: Module, node: ast.AST, loop: ast.AST) -> bool:
