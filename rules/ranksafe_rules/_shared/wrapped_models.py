@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from typing import Final
 
 from ranksafe.semantics.facts import DATA_PARALLEL
@@ -380,14 +381,17 @@ def _of_name(module: Module, name: ast.Name, depth: int) -> Wraps:
     scope, bindings = module.bindings(name)
     if scope is None or not bindings or isinstance(bindings[0], (ast.alias, ast.ClassDef)):
         return NOTHING
+    if not any(part.known or part.unwrapped for part in _bound(module, bindings, depth)):
+        return NOTHING  # Nearly every name: which of the bindings reach it need not be asked.
     inside = _is_in(module, name, scope.node)
     use = name if inside else _call_of_enclosing(module, name, scope.node)
     if use is None:
         return NOTHING
     reaching = module.flow.reaching(use, scope, bindings)
+    reached = _bound(module, [binding for binding, _ in reaching], depth)
     parts = [
-        (binding, _guarded(module, _of_binding(module, name, binding, depth), guards))
-        for binding, guards in reaching
+        (binding, _guarded(module, wraps, guards))
+        for (binding, guards), wraps in zip(reaching, reached, strict=True)
     ]
     if any(part.known and _may_be_replaced(module, binding, parts) for binding, part in parts):
         return NOTHING
@@ -429,9 +433,16 @@ def _call_of_enclosing(module: Module, name: ast.Name, scope: ast.AST) -> ast.Ca
     return min(calls, key=module.order_of)
 
 
-def _of_binding(module: Module, use: ast.Name, binding: ast.AST, depth: int) -> Wraps:
+def _bound(module: Module, bindings: Iterable[ast.AST], depth: int) -> list[Wraps]:
+    return [
+        module.memoized("wraps bound", binding, depth, partial(_of_binding, module))
+        for binding in bindings
+    ]
+
+
+def _of_binding(module: Module, binding: ast.AST, depth: int) -> Wraps:
     if isinstance(binding, ast.arg):
-        return _of_parameter(module, use, binding, depth)
+        return _of_parameter(module, binding, depth)
     if not isinstance(binding, ast.Name):
         return NOTHING
     assigned = module.assigned_value(binding)
@@ -440,7 +451,7 @@ def _of_binding(module: Module, use: ast.Name, binding: ast.AST, depth: int) -> 
     return _of_element(module, binding, depth)
 
 
-def _of_parameter(module: Module, use: ast.Name, parameter: ast.arg, depth: int) -> Wraps:
+def _of_parameter(module: Module, parameter: ast.arg, depth: int) -> Wraps:
     function = module.parent(parameter)
     method = (
         None
@@ -453,7 +464,7 @@ def _of_parameter(module: Module, use: ast.Name, parameter: ast.arg, depth: int)
             return _one(Wrapper.TRAINER, parameter, None)
     parts = [
         _guarded(module, _resolve(module, argument, depth - 1), module.guards(argument))
-        for argument in passed_for(module, function, use.id)
+        for argument in passed_for(module, function, parameter.arg)
     ]
     # Another call may well hand over the unwrapped model.
     return Wraps(_merged([part for part in parts if not part.unwrapped]).known, False)

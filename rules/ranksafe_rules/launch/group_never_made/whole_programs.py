@@ -64,7 +64,7 @@ _LOOKS: Final = re.compile(
 
 def is_whole_program(module: Module) -> bool:
     """Whether the file is a script, and nothing in it or in what it imports makes a process group."""
-    if module.text_says(_makes_a_group) or not module.facts.is_entry:
+    if not module.facts.is_entry or module.text_says(_makes_a_group):
         return False
     if "transformers" in module.facts.imports and module.text_says(_trains):
         return False
