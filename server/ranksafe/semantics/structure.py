@@ -175,11 +175,8 @@ class ModuleStructure(UnitStore):
         unit = self._class_units.get(id(cls))
         if unit is not None:
             self.note("member", unit.identity, name)
-        found = None
-        for item in cls.body:
-            if isinstance(item, FUNCTIONS) and item.name == name:
-                found = item
-        return found
+        named: dict[str, Function] = self.memoized("methods", cls, 0, _methods_by_name)
+        return named.get(name)
 
     def methods(self, cls: ast.ClassDef) -> list[Function]:
         """All functions defined in the class body."""
@@ -316,6 +313,10 @@ class ModuleStructure(UnitStore):
     def note_early_exits(self) -> None:
         """Used by the guards: an answer depends on the module-level branches and assertions before a statement."""
         self.note("exits")
+
+
+def _methods_by_name(cls: ast.ClassDef, _depth: int) -> dict[str, Function]:
+    return {item.name: item for item in cls.body if isinstance(item, FUNCTIONS)}
 
 
 def is_method(node: ast.AST) -> bool:
