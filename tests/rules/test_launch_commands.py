@@ -91,8 +91,6 @@ _OPTION = """\
 import argparse
 import os
 
-import torch
-
 parser = argparse.ArgumentParser()
 parser.add_argument("--local_rank", default=0, type=int)
 args = parser.parse_args()
@@ -116,8 +114,20 @@ local_rank = int(os.environ["LOCAL_RANK"])
             "python -m torch.distributed.launch train.py",
             False,
         ),
+        (
+            _OPTION + "if strange:\n    args, _ = parser.parse_known_args()\n",
+            "python -m torch.distributed.launch train.py",
+            True,
+        ),
     ],
-    ids=["passes it", "sets the variable", "torchrun", "both spellings", "others are dropped"],
+    ids=[
+        "passes it",
+        "sets the variable",
+        "torchrun",
+        "both spellings",
+        "others are dropped",
+        "others are dropped sometimes",
+    ],
 )
 def test_a_command_that_passes_the_dashed_option(
     tmp_path: Path, text: str, command: str, *, expected: bool

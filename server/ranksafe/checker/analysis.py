@@ -42,9 +42,11 @@ if TYPE_CHECKING:
 Status = Literal["complete", "partial", "stale"]
 
 RELEVANT = re.compile(
-    r"\b(?:torch|transformers|accelerate|trl|jax|lightning|pytorch_lightning|deepspeed|adapters|peft|flax)\b"
+    r"\b(?:torch|transformers|accelerate|trl|jax|lightning|pytorch_lightning|deepspeed|adapters|peft|flax"
+    r"|local_rank)\b"
 )
-"""A file that mentions none of these libraries cannot have a finding and is not parsed."""
+"""A file that mentions none of these libraries, nor the option of torch's launchers, cannot have a finding and is not
+parsed."""
 
 
 def given_up(function: str) -> Translated:

@@ -23,13 +23,16 @@ from typing import Any
 HERE = Path(__file__).parent
 SUFFIXES = {".py", ".sh", ".slurm", ".sbatch", ".md", ".yaml", ".yml", ".toml"}
 CODES = {
+    "accumulation-without-no-sync": {"RS530"},
     "batch-over-world-unchecked": {"RS304"},
     "batchnorm-small-batch": {"RS302", "RS303"},
     "collective-in-rank-branch": {"RS401"},
     "data-parallel": {"RS101", "RS102"},
     "ddp-without-sampler": {"RS312"},
     "device-map-auto": {"RS101", "RS201"},
+    "download-race": {"RS605"},
     "file-on-every-rank": {"RS602"},
+    "fixed-port": {"RS115"},
     "forward-on-some-ranks": {"RS403"},
     "forward-past-wrapper": {"RS521"},
     "global-rank-device": {"RS221"},
@@ -45,6 +48,7 @@ CODES = {
     "tracker-on-every-rank": {"RS701"},
     "uneven-batches": {"RS406"},
     "unseeded-split": {"RS315"},
+    "unused-parameters": {"RS531"},
     "visible-devices-late": {"RS111"},
     "wrapped-state-saved": {"RS604"},
     "wrapper-attribute": {"RS520"},

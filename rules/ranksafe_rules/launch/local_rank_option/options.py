@@ -80,7 +80,7 @@ def passing_command(module: Module) -> LaunchCommand | None:
     """The first command of the project that starts the file by torch.distributed.launch so that it passes the dashed
     option (torch 2.13.0, distributed/run.py ``config_from_args``: not with ``--use-env``), to a parser that stops at
     options that it does not know."""
-    if module.calls_written("parse_known_args"):
+    if module.calls_written("parse_known_args") and not module.calls_written("parse_args"):
         return None
     return next((item for item in module.launch_commands() if _PASSES.search(item.text)), None)
 
