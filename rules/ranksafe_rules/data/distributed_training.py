@@ -29,7 +29,7 @@ def wrap_trained_with(module: Module, trail: Trail) -> ast.Call | None:
     wraps = list(module.calls(*WRAPS))
     if not wraps or not trail.passes or trail.given_up or trail.unknown:
         return None
-    if any(other.text_says(shares_data) for other in trail.files[1:]):
+    if any(other.code_says(shares_data) for other in trail.files[1:]):
         return None
     loops = [
         run_by(found) for found in trail.passes if not _depends_on_launch(found) and trains(found)

@@ -32,6 +32,11 @@ __all__ = ["Guard", "GuardKind", "Module", "ModuleFacts", "ReadKey", "Value", "V
 
 
 @cache
+def _of_code(question: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda text: question(without_comment_lines(text))
+
+
+@cache
 def _saying(word: str) -> Callable[[str], bool]:
     return lambda text: word in text and word in without_comment_lines(text)
 
@@ -286,6 +291,10 @@ class Module(ModuleStructure):
         if question not in self._of_text:
             self._of_text[question] = question(self.source.text)
         return self._of_text[question]
+
+    def code_says(self, question: Callable[[str], bool]) -> bool:
+        """The same without the lines that are comments: code that was commented out does nothing."""
+        return self.text_says(_of_code(question))
 
     def changed_text_answers(self) -> set[ReadKey]:
         """What was read of the text before, and reads otherwise now."""

@@ -94,7 +94,7 @@ class IterableDatasetNotSharded(Rule):
         if several_processes(module, launch, needs_a_group=True) is Certainty.NEVER:
             return
         dataset = module.argument_node(loader, "dataset", 0)
-        if dataset is None or module.text_says(shares_data):
+        if dataset is None or module.code_says(shares_data):
             return
         source = source_of(module, dataset)
         if source is None:
@@ -113,7 +113,7 @@ class IterableDatasetNotSharded(Rule):
     def _web_dataset(
         self, module: Module, launch: LaunchContext, call: ast.Call
     ) -> Iterator[Finding]:
-        if several_processes(module, launch) < Certainty.SHOWN or module.text_says(shares_data):
+        if several_processes(module, launch) < Certainty.SHOWN or module.code_says(shares_data):
             return
         if any(keyword.arg in (None, "nodesplitter", "resampled") for keyword in call.keywords):
             return

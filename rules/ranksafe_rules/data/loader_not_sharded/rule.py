@@ -67,7 +67,7 @@ class LoaderNotSharded(Rule):
             return
         if several_processes(module, launch, needs_a_group=True) is Certainty.NEVER:
             return
-        if module.text_says(shares_data) or not _is_plain(module, node):
+        if module.code_says(shares_data) or not _is_plain(module, node):
             return
         shuffles = _shuffles(module, node)
         if shuffles is None or (shuffles and seeds_by_rank(module)):

@@ -64,7 +64,7 @@ class SamplerWithoutSetEpoch(Rule):
             return
         if several_processes(module, launch, needs_a_group=True) is Certainty.NEVER:
             return
-        if module.text_says(_tells_the_epoch) or _is_for_evaluation(module, node):
+        if module.code_says(_tells_the_epoch) or _is_for_evaluation(module, node):
             return
         trail = trail_of(module, node)
         if trail.given_up or trail.unknown or _told_elsewhere(module, trail):
@@ -89,7 +89,7 @@ def _trains(text: str) -> bool:
 
 def _told_elsewhere(module: Module, trail: Trail) -> bool:
     """Whether a file that the sampler comes through, or one that imports this file, sets the epoch."""
-    if any(other.text_says(_tells_the_epoch) for other in trail.files[1:]):
+    if any(other.code_says(_tells_the_epoch) for other in trail.files[1:]):
         return True
     return module.users_mention("set_epoch")
 
@@ -101,7 +101,7 @@ def _trained_with_elsewhere(module: Module, trail: Trail) -> bool:
     if trail.passes or not trail.loaders or not trail.returned or not shuffles:
         return False
     cls = module.enclosing_class(trail.start)
-    if (cls is not None and cls.bases) or module.text_says(_trains):
+    if (cls is not None and cls.bases) or module.code_says(_trains):
         # What its base class does with a loader is not seen here; a loop of this file would have been.
         return False
     if all(_is_evaluating(module, loader) for loader in trail.loaders):
