@@ -19,6 +19,7 @@ from ranksafe.semantics.guards import Guard, GuardKind
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared import trainer_methods
+from ranksafe_rules._shared.call_chains import SAME_OBJECT
 from ranksafe_rules._shared.passed_arguments import passed_for
 
 DISTRIBUTED: Final = "torch.nn.parallel.DistributedDataParallel"
@@ -32,9 +33,6 @@ _OTHER_STRATEGIES: Final = frozenset(
     }
 )  # fmt: skip
 """Arguments of Accelerator (1.15.0) with which `prepare` does not wrap in DistributedDataParallel."""
-_SAME_OBJECT: Final = frozenset(
-    {"to", "cuda", "cpu", "half", "float", "bfloat16", "double", "train", "eval", "requires_grad_"}
-)
 _FORWARDING: Final = frozenset({"torch.compile"})
 """Wrappers that hand every attribute on to what they wrap (torch 2.13.0 `_dynamo/eval_frame.py`, OptimizedModule)."""
 _UNWRAPPING: Final = frozenset(
@@ -285,7 +283,7 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> Wraps:
     function = module.function_called(call)
     if function is not None:
         return _returned(module, function, None, depth)
-    if isinstance(call.func, ast.Attribute) and call.func.attr in _SAME_OBJECT:
+    if isinstance(call.func, ast.Attribute) and call.func.attr in SAME_OBJECT:
         return _resolve(module, call.func.value, depth - 1)
     return NOTHING
 

@@ -9,12 +9,12 @@ from typing import Final
 
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.call_chains import names_of_result, object_of
 from ranksafe_rules._shared.devices import device_numbers
 from ranksafe_rules._shared.origins import makers
 from ranksafe_rules.devices.loads import device_map_of, is_model_load
 
 _MOVING: Final = frozenset({"to", "cuda"})
-_SAME_OBJECT: Final = _MOVING | {"half", "float", "bfloat16", "double", "train", "eval"}
 _CHOOSING: Final = ("set_device", "cuda.device(", "set_default_device")
 """In a file with one of these, nobody knows which device is the current one."""
 
@@ -70,43 +70,22 @@ def placement_of(module: Module, wrap: ast.Call) -> Placement | None:
 def _moves(module: Module, wrap: ast.Call, model: ast.expr) -> Iterator[ast.Call]:
     """``model.to(device)`` before the wrap, in it and behind it."""
     function = module.enclosing_function(wrap)
-    inner = ast.unparse(_subject(model))
-    wrapper = _kept_as(module, wrap)
+    inner = ast.unparse(object_of(model))
+    wrapper = names_of_result(module, wrap)
     for word in _MOVING:
         for call in module.calls_written(word):
             if module.enclosing_function(call) is not function or call is wrap:
                 continue
             if not isinstance(call.func, ast.Attribute):
                 continue
-            subject = _subject(call)
+            subject = object_of(call)
             if subject is wrap:
                 yield call
             elif module.order_of(call) > module.order_of(wrap) and not module.is_inside(call, wrap):
                 if ast.unparse(subject) in wrapper or ast.unparse(subject) == inner:
                     yield call
-            elif ast.unparse(subject) == inner or inner in _kept_as(module, call):
+            elif ast.unparse(subject) == inner or inner in names_of_result(module, call):
                 yield call
-
-
-def _subject(node: ast.expr) -> ast.expr:
-    """``model`` of ``model.half().to(device)``."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr not in _SAME_OBJECT:
-            break
-        node = node.func.value
-    return node
-
-
-def _kept_as(module: Module, call: ast.Call) -> list[str]:
-    """The names that the result of a call gets, also behind ``.train()`` and the like."""
-    node: ast.AST = call
-    parent = module.parent(node)
-    while isinstance(parent, ast.Attribute) and parent.attr in _SAME_OBJECT:
-        outer = module.parent(parent)
-        if not isinstance(outer, ast.Call):
-            return []
-        node, parent = outer, module.parent(outer)
-    return [ast.unparse(item) for item in parent.targets] if isinstance(parent, ast.Assign) else []
 
 
 def _device_of(module: Module, call: ast.Call) -> int | None:

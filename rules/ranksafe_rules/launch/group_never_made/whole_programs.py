@@ -10,10 +10,9 @@ from typing import Final
 
 from ranksafe.semantics.module import Module
 
-from ranksafe_rules._shared.every_rank import callers
 from ranksafe_rules._shared.rank_words import names_behind
+from ranksafe_rules.launch.reached import is_reached
 
-_MAXIMUM_DEPTH: Final = 6
 _MAKES_NO_GROUP: Final = frozenset(
     {
         "PIL", "albumentations", "cv2", "datasets", "einops", "h5py", "imageio", "matplotlib", "numpy", "omegaconf",
@@ -78,7 +77,7 @@ def calls_without_a_group(module: Module) -> Iterator[ast.Call]:
     found = [
         call
         for call in (*module.calls(*_NEEDS_GROUP), *_wrappers(module), *_samplers(module))
-        if _is_reached(module, call, frozenset())
+        if is_reached(module, call, _is_looked_at)
     ]
     yield from sorted(found, key=module.order_of)
 
@@ -125,21 +124,6 @@ def _samplers(module: Module) -> Iterator[ast.Call]:
         ]
         if module.qualified_name(call.func) in _SAMPLERS and any(item is None for item in given):
             yield call
-
-
-def _is_reached(
-    module: Module, node: ast.AST, above: frozenset[ast.AST], depth: int = _MAXIMUM_DEPTH
-) -> bool:
-    """Whether the statements of the file come to ``node``, and nothing on the way asks whether there is a group."""
-    function = module.enclosing_function(node)
-    if depth == 0 or function in above or _is_looked_at(module, node):
-        return False
-    if function is None:
-        return module.enclosing_class(node) is None
-    return any(
-        _is_reached(module, call, above | {function}, depth - 1)
-        for call in callers(module, function, certain=True)
-    )
 
 
 def _is_looked_at(module: Module, node: ast.AST) -> bool:

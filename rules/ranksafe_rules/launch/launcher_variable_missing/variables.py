@@ -11,9 +11,8 @@ from typing import Final
 from ranksafe.semantics.facts import is_main_guard
 from ranksafe.semantics.module import Module
 
-from ranksafe_rules._shared.every_rank import callers
+from ranksafe_rules.launch.reached import is_reached
 
-_MAXIMUM_DEPTH: Final = 6
 _SINGLE: Final = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
 """The variables, with what they are for a process of its own."""
 _VARIABLES: Final = frozenset({*_SINGLE, "MASTER_ADDR", "MASTER_PORT"})
@@ -55,7 +54,7 @@ def reads_at_start(module: Module) -> Iterator[Read]:
             found.append(Read(node, variable, None if made else _SINGLE.get(variable)))
     found.sort(key=lambda read: module.order_of(read.node))
     for read in found:
-        if _is_reached(module, read.node, frozenset()) and not _others_may_set(module):
+        if is_reached(module, read.node, _is_decided) and not _others_may_set(module):
             yield read
 
 
@@ -107,21 +106,6 @@ def _reads_environment(module: Module, call: ast.Call) -> bool:
         return False  # MPI knows its ranks itself.
     method = module.argument(call, "init_method", 1)
     return method is None or method.only_constant() == "env://"
-
-
-def _is_reached(
-    module: Module, node: ast.AST, above: frozenset[ast.AST], depth: int = _MAXIMUM_DEPTH
-) -> bool:
-    """Whether nothing decides about ``node`` on its way from the statements of the file."""
-    function = module.enclosing_function(node)
-    if depth == 0 or function in above or _is_decided(module, node):
-        return False
-    if function is None:
-        return module.enclosing_class(node) is None
-    return any(
-        _is_reached(module, call, above | {function}, depth - 1)
-        for call in callers(module, function, certain=True)
-    )
 
 
 def _is_decided(module: Module, node: ast.AST) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.call_chains import object_of
 from ranksafe_rules.model.frozen_parts_in_flat_parameter.requires_grads import (
     Change,
     Setting,
@@ -16,9 +17,6 @@ from ranksafe_rules.model.frozen_parts_in_flat_parameter.requires_grads import (
 SHARDED: Final = "torch.distributed.fsdp.FullyShardedDataParallel"
 _ADAPTED: Final = "peft.get_peft_model"
 """Freezes the model and adds what is trained, in the layers or beside them (peft 0.17)."""
-_SAME_OBJECT: Final = frozenset(
-    {"to", "cuda", "cpu", "half", "float", "bfloat16", "double", "train", "eval"}
-)
 _IGNORING: Final = ("ignored_modules", "ignored_parameters", "ignored_states")
 _BY_LAYER: Final = frozenset(
     {
@@ -55,11 +53,8 @@ def _same_object(module: Module, model: ast.expr) -> ast.expr:
     """The model itself: ``model`` for ``model.cuda()``, also where that has a name of its own."""
     values = module.values(model).known
     made = values[0].node if len(values) == 1 else model
-    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute):
-        if made.func.attr not in _SAME_OBJECT:
-            break
-        model = made = made.func.value
-    return model
+    inner = object_of(made)
+    return model if inner is made else inner
 
 
 def _adaptation(module: Module, model: ast.expr) -> ast.AST | None:

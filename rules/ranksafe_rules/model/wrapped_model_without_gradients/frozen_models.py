@@ -9,11 +9,10 @@ from typing import Final
 from ranksafe.semantics.guards import Guard
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.call_chains import SAME_OBJECT, names_of_result, object_of
 from ranksafe_rules._shared.wrapped_models import DISTRIBUTED
 
-_SAME_OBJECT: Final = frozenset(
-    {"to", "cuda", "cpu", "half", "float", "bfloat16", "double", "train", "eval"}
-)
+_LEAVING_GRADIENTS: Final = SAME_OBJECT - {"requires_grad_"}
 _READING: Final = frozenset(
     {"parameters", "named_parameters", "state_dict", "load_state_dict", "modules", "children"}
 )
@@ -31,7 +30,7 @@ def freezing_of(module: Module, wrap: ast.Call) -> ast.AST | None:
             return None
         if _is_freezing(model):
             return model
-        if model.func.attr not in _SAME_OBJECT:
+        if model.func.attr not in _LEAVING_GRADIENTS:
             return None
         model = model.func.value
     if not isinstance(model, (ast.Name, ast.Attribute)):
@@ -62,7 +61,9 @@ def _freezings(module: Module, wrap: ast.Call, model: str) -> Iterator[ast.AST]:
     for call in module.calls_written("requires_grad_"):
         if _is_freezing(call) and _is_before(module, call, wrap, function, guards):
             assert isinstance(call.func, ast.Attribute)
-            if _object(call.func.value) == model or model in _kept_as(module, call):
+            if ast.unparse(object_of(call.func.value)) == model or model in names_of_result(
+                module, call
+            ):
                 yield call
     for word in ("parameters", "named_parameters"):
         for call in module.calls_written(word):
@@ -82,26 +83,6 @@ def _is_before(
         and module.order_of(node) < module.order_of(wrap)
         and set(module.guards(node)) <= guards
     )
-
-
-def _object(node: ast.expr) -> str:
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr not in _SAME_OBJECT:
-            break
-        node = node.func.value
-    return ast.unparse(node)
-
-
-def _kept_as(module: Module, call: ast.Call) -> list[str]:
-    """The names that the result of a chain of calls gets: ``model = build().requires_grad_(False).cuda()``."""
-    node: ast.AST = call
-    parent = module.parent(node)
-    while isinstance(parent, ast.Attribute) and parent.attr in _SAME_OBJECT:
-        outer = module.parent(parent)
-        if not isinstance(outer, ast.Call):
-            return []
-        node, parent = outer, module.parent(outer)
-    return [ast.unparse(item) for item in parent.targets] if isinstance(parent, ast.Assign) else []
 
 
 def _freezes_each(loop: ast.For) -> bool:
@@ -152,8 +133,8 @@ def _only_reads(module: Module, node: ast.AST) -> bool:
     """``model.eval()``, ``model = model.cuda()``, ``model.load_state_dict(...)``."""
     parent = module.parent(node)
     if isinstance(parent, ast.Assign) and node in parent.targets:
-        return _object(parent.value) == ast.unparse(node)
-    if not isinstance(parent, ast.Attribute) or parent.attr not in _SAME_OBJECT | _READING:
+        return ast.unparse(object_of(parent.value)) == ast.unparse(node)
+    if not isinstance(parent, ast.Attribute) or parent.attr not in _LEAVING_GRADIENTS | _READING:
         return False
     call = module.parent(parent)
     if not isinstance(call, ast.Call):
