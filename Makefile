@@ -8,7 +8,7 @@ $(error Python 3.10 or newer was not found on PATH)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench rank-bench fault-matrix vscode nvim lint format docs clean
+.PHONY: help demo test test-full bench rank-bench corpus fault-matrix vscode nvim lint format docs clean
 
 help:
 	@echo "make demo       see ranksafe at work on examples/ (sets everything up)"
@@ -16,6 +16,7 @@ help:
 	@echo "make test-full  the gate and the long tests"
 	@echo "make bench      speed, against ruff and pygls, in one run"
 	@echo "make rank-bench the rank-safety benchmark, run and linted, with TorchFix, ruff and pylint"
+	@echo "make corpus     every finding in pinned packages of others, and how many are right"
 	@echo "make fault-matrix  programs that fail in one way each, run many times (TARGET=local REPETITIONS=50)"
 	@echo "make vscode     open examples/ in VS Code with the extension"
 	@echo "make nvim       open examples/ in Neovim with the server"
@@ -38,6 +39,10 @@ bench:
 
 rank-bench:
 	@$(PYTHON) tools/in_project.py -m tests.rank_bench.rank_bench --execute --peers
+
+corpus:
+	@RANKSAFE_TEST_TORCH_PYTHON="$${RANKSAFE_TEST_TORCH_PYTHON:-$$($(PYTHON) tools/environments.py torch)}" \
+	$(PYTHON) tools/in_project.py -m tests.corpus.precision
 
 TARGET ?= local
 REPETITIONS ?= 50

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from ranksafe.launch.context import LaunchContext, Launcher
 
-from tests.corpus.corpus import INSTALLED, copy_installed, read_snapshot
+from tests.corpus.findings import read_verdicts
+from tests.corpus.packages import Package, copy_installed, read_packages
 from tests.rank_bench.header import Program as BenchProgram
 from tests.rank_bench.header import read_idioms, read_pairs
 from tests.rules.case_file import read_cases
@@ -64,12 +65,15 @@ def _files(program: BenchProgram) -> dict[str, str]:
 
 def library_files_with_findings() -> list[str]:
     """The files of accelerate and trl in which something is known to be found."""
-    found = {finding["file"] for finding in read_snapshot("installed")}
-    return sorted(file for file in found if file.partition("/")[0] in LIBRARIES)
+    installed = {package.requirement for package in _libraries()}
+    return sorted({item.file for item in read_verdicts() if item.package in installed})
 
 
 def copy_libraries(torch_python: Path, folder: Path) -> None:
     """Copy accelerate and trl."""
-    for package in INSTALLED:
-        if package.folder in LIBRARIES:
-            copy_installed(package, torch_python, folder)
+    for package in _libraries():
+        copy_installed(package, torch_python, folder)
+
+
+def _libraries() -> list[Package]:
+    return [item for item in read_packages() if item.installed and item.name in LIBRARIES]
