@@ -78,7 +78,7 @@ def summary(results: Results) -> list[str]:
         lines, findings = results.of_kind(kind)
         verdicts = Counter(finding.verdict for finding in findings)
         text.append(
-            f"{number} packages {words}: {lines:,} lines, {len(findings)} findings:"
+            f"Packages {words}: {number}, with {lines:,} lines and {len(findings)} findings:"
             f" {verdicts['true']} true, {verdicts['harmless']} harmless, {verdicts['false']} false,"
             f" {verdicts['']} not judged."
         )
