@@ -14,6 +14,13 @@ from typing import Literal
 
 PACKAGES = Path(__file__).parent / "packages.jsonl"
 Kind = Literal["trains", "framework", "other"]
+ANY_MACHINE = [
+    *("--python-version", "3.11", "--implementation", "cp"),
+    *("--abi", "cp311", "--abi", "abi3", "--abi", "none"),
+    *("--platform", "manylinux_2_28_x86_64", "--platform", "manylinux_2_24_x86_64"),
+    *("--platform", "manylinux_2_17_x86_64", "--platform", "manylinux2014_x86_64"),
+]
+"""The same wheels everywhere: a few packages have compiled parts, some take no older Python."""
 
 
 @dataclass(frozen=True)
@@ -107,10 +114,8 @@ def download(package: Package, target: Path) -> None:
 
 def _wheel(package: Package, folder: Path) -> Path:
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet"]
-    subprocess.run(
-        [*pip, "--no-deps", "--only-binary", ":all:", "--dest", str(folder), package.requirement],
-        check=True,
-    )
+    wanted = ["--no-deps", "--only-binary", ":all:", *ANY_MACHINE, package.requirement]
+    subprocess.run([*pip, "--dest", str(folder), *wanted], check=True)
     return next(folder.glob("*.whl"))
 
 
