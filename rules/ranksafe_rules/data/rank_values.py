@@ -48,6 +48,9 @@ def differs(module: Module, node: ast.expr, depth: int = _MAXIMUM_DEPTH) -> Diff
     if depth == 0:
         return None
     if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.Sub) and _asks(node.left):
+            # What is subtracted may have been added to what the call returns: initial_seed() - rank.
+            return differs(module, node.left, depth - 1)
         parts = [node.left, node.right]
     elif isinstance(node, ast.IfExp):
         parts = [node.body, node.orelse]
@@ -63,6 +66,10 @@ def differs(module: Module, node: ast.expr, depth: int = _MAXIMUM_DEPTH) -> Diff
     else:
         return _variable_differs(module, node, depth)
     return _first(module, parts, depth)
+
+
+def _asks(node: ast.expr) -> bool:
+    return any(isinstance(part, ast.Call) for part in ast.walk(node))
 
 
 def _first(module: Module, parts: list[ast.expr], depth: int) -> Differs | None:

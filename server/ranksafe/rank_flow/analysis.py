@@ -112,8 +112,10 @@ class RankFlow:
             if any(node is outer for outer in unit.nodes):
                 issues += self._of_function(node, cls)
             else:
-                # Called through a decorator, a callback or not at all: the call around does not run it.
-                issues += _without_receivers(self._of_function(node, None))
+                # Called through a decorator, a callback or not at all: the call around does not run it. Perhaps the
+                # sender alone calls it.
+                found = self._of_function(node, None)
+                issues += (issue for issue in found if issue.kind is not Kind.OBJECT_LIST)
         return issues
 
     def _of_function(
@@ -291,8 +293,3 @@ def _passes_on(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def _is_bare_call(node: ast.stmt) -> bool:
     call = node.value if isinstance(node, ast.Expr) else None
     return isinstance(call, ast.Call) and not call.args and not call.keywords
-
-
-def _without_receivers(issues: Iterator[Issue]) -> Iterator[Issue]:
-    """Without what is said of ranks that receive: perhaps the sender alone calls the function."""
-    return (issue for issue in issues if issue.kind is not Kind.OBJECT_LIST)

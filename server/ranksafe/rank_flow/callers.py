@@ -11,6 +11,7 @@ from ranksafe.rank_flow.values import Varies
 _ANSWERED_BY = {
     Kind.UNEVEN_LOOP: Kind.EVEN_LOOP,
     Kind.COLLECTIVE: Kind.MET,
+    Kind.ROOT: Kind.MET,
     Kind.OBJECT_LIST: Kind.MET,
 }
 

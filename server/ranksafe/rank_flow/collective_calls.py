@@ -10,6 +10,7 @@ from ranksafe.rank_flow.object_lists import note_misuse
 from ranksafe.rank_flow.operations import Operation
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.sharding import is_guarded_by_sharding, is_of_unknown_stage, is_sharded
+from ranksafe.rank_flow.syntax import argument
 from ranksafe.rank_flow.tables import functions_that
 from ranksafe.rank_flow.traces import Event
 from ranksafe.rank_flow.values import (
@@ -256,10 +257,7 @@ def _send_from_here(run: Run, event: Event, sent: Value) -> None:
 def _new_group(run: Run, node: ast.Call, operation: Operation) -> Value:
     if operation.name.rpartition(".")[2] != "new_group":
         return NOTHING_KNOWN
-    given = node.args[0] if node.args else None
-    for item in node.keywords:
-        if item.arg == "ranks":
-            given = item.value
+    given = argument(node, 0, "ranks")
     members: tuple[int, ...] | None = None
     if given is None:
         members = tuple(range(run.world.size))

@@ -16,6 +16,7 @@ from ranksafe.rank_flow.traces import (
     Opaque,
     Place,
     events_in,
+    performs,
 )
 from ranksafe.rank_flow.values import Abstract, Value, Varies
 
@@ -83,7 +84,7 @@ def _judged(
             event = next(_for_all(mine), None)
             if event is None or _has_undecided([*rest, *arms[1 - leaving[0]]]):
                 return
-        elif _does_the_same(mine, event):
+        elif performs(mine, event.operation.word):
             return
         kind = "exit" if loops or item.kind == "exit" else "collective"
         yield LocalDecision(kind, branch.place, branch.condition, event, item, complete_on)
@@ -134,11 +135,6 @@ def _missed(
             return event
     later = [*later, *(rest for _, rest in reversed(loops))]
     return next((event for part in later for event in _for_all(part)), None)
-
-
-def _does_the_same(arm: list[Item], event: Event) -> bool:
-    """Whether the ranks that leave perform that collective before they do."""
-    return any(mine.operation.word == event.operation.word for mine in events_in(arm))
 
 
 def _for_all(items: list[Item]) -> Iterator[Event]:

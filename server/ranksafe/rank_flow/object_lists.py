@@ -9,7 +9,6 @@ from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.syntax import argument
 from ranksafe.rank_flow.traces import Event
 from ranksafe.rank_flow.values import Constant, Sequence, Value
-from ranksafe.semantics.walking import FUNCTIONS
 
 _WITHOUT_RESULT = frozenset(
     {"all_gather_object", "gather_object", "broadcast_object_list", "scatter_object_list"}
@@ -34,7 +33,8 @@ def note_misuse(run: Run, event: Event, node: ast.Call, operation: Operation) ->
         _note_places(run, event, node)
     elif word == "broadcast_object_list":
         given = argument(node, 0, "object_list")
-        if given is not None and _is_no_list_to_keep(run, given):
+        receives = isinstance(event.root, Constant) and event.root.constant != run.world.rank
+        if given is not None and receives and _is_no_list_to_keep(run, given):
             _note(run, "lost", event, node)
     elif word == "scatter_object_list":
         given = argument(node, 0, "scatter_object_output_list")
@@ -71,6 +71,9 @@ def _note_list_of_root(run: Run, event: Event, node: ast.Call, word: str) -> Non
     given = argument(node, *_AT_ROOT[word])
     if not isinstance(event.root, Constant) or event.group is not None or not event.group_known:
         return
+    if any(isinstance(item.node, ast.If) and item.even.certain for item in run.around):
+        # Which ranks come here is not known, but that not all do.
+        return
     is_root = run.world.rank == event.root.constant
     value = Constant(None) if given is None else run.look(given)
     if isinstance(value, Sequence):
@@ -104,13 +107,4 @@ def _is_dropped(run: Run, node: ast.Name) -> bool:
         return False
     inside = module.loads_of_same_name(node)
     end = module.order_of(node)
-    return all(module.order_of(load) <= end for load in inside) and not _in_loop(run, node)
-
-
-def _in_loop(run: Run, node: ast.AST) -> bool:
-    current = run.module.parent(node)
-    while current is not None and not isinstance(current, FUNCTIONS):
-        if isinstance(current, (ast.For, ast.While, ast.AsyncFor)):
-            return True
-        current = run.module.parent(current)
-    return False
+    return all(module.order_of(load) <= end for load in inside) and not run.frame.loops

@@ -68,10 +68,6 @@ def _parameter(data: dict[str, Any] | None) -> Parameter | None:
     return Parameter(data["keyword"], data.get("position", data.get("argument")))
 
 
-def _parameters(data: dict[str, Any]) -> Parameter:
-    return Parameter(data["keyword"], data.get("position"))
-
-
 def _operation(data: dict[str, Any]) -> Operation:
     result = data.get("result")
     always = bool(data.get("always_async"))
@@ -90,7 +86,10 @@ def _operation(data: dict[str, Any]) -> Operation:
         output=_parameter(data.get("output")),
         tag=_parameter(data.get("tag")),
         when=_parameter(data.get("when")),
-        unless=tuple((_parameters(item), item["value"]) for item in data.get("unless", ())),
+        unless=tuple(
+            (Parameter(item["keyword"], item.get("position")), item["value"])
+            for item in data.get("unless", ())
+        ),
         is_property=bool(data.get("property")),
     )
 

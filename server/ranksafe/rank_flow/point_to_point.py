@@ -77,7 +77,7 @@ def _partnerless(sequences: list[list[Event]]) -> list[Event]:
     found = []
     for (source, target, tag, sends), events in counts.items():
         partners = counts.get((source, target, tag, not sends), [])
-        if len(events) > len(partners) and _exists(source, target, len(sequences)):
+        if len(events) > len(partners) and {source, target} <= {*range(len(sequences))}:
             found.append(events[len(partners)])
     return found
 
@@ -137,10 +137,6 @@ def _tag(event: Event) -> int | None:
         return 0
     constant = event.tag.constant if isinstance(event.tag, Constant) else None
     return constant if isinstance(constant, int) else None
-
-
-def _exists(source: int, target: int, size: int) -> bool:
-    return 0 <= source < size and 0 <= target < size
 
 
 def _repeated(items: list[Item]) -> Iterator[Event]:

@@ -55,16 +55,6 @@ def argument(node: ast.Call, position: int, *keywords: str) -> ast.expr | None:
     return node.args[position] if len(node.args) > position else None
 
 
-def is_inside(node: ast.AST, outer: ast.AST, module: Module) -> bool:
-    """Whether a node of a file is another one or lies in it."""
-    current: ast.AST | None = node
-    while current is not None:
-        if current is outer:
-            return True
-        current = module.parent(current)
-    return False
-
-
 @once_for_each_node
 def called_names(node: ast.AST) -> frozenset[str]:
     """Last segments of all that is called inside a node."""

@@ -134,6 +134,11 @@ def events_in(items: list[Item], *, certain: bool = False) -> Iterator[Event]:
             yield from events_in(inner_items(item), certain=certain)
 
 
+def performs(items: list[Item], word: str) -> bool:
+    """Whether a collective of this name is among them."""
+    return any(event.operation.word == word for event in events_in(items))
+
+
 def matters_to_caller(items: list[Item]) -> bool:
     """Whether a call does something that others notice, or decides by the rank: a return inside it ends with it."""
     return any(

@@ -175,13 +175,16 @@ def _is_read_behind(
 
 def _synchronises_after(module: Module, call: ast.Call, scope: ast.AST) -> bool:
     order = module.order_of
-    for other in module.nodes(ast.Call, scope):
+    for other in module.nodes(ast.Call, module.enclosing_class(call) or scope):
         assert isinstance(other, ast.Call)
         word = other.func.attr if isinstance(other.func, ast.Attribute) else ""
-        if (word in methods_that("synchronizes") or "synchronize" in word) and order(other) > order(
-            call
-        ):
-            return True
+        if not module.is_inside(other, scope):
+            # A hook sends, the step of the same object waits for the device.
+            if word == "synchronize":
+                return True
+        elif word in methods_that("synchronizes") or "synchronize" in word:
+            if order(other) > order(call):
+                return True
     return False
 
 

@@ -6,12 +6,23 @@ import ast
 from collections.abc import Hashable
 from contextlib import suppress
 
-from ranksafe.rank_flow.comparison.differences import Difference, Parting, mismatch
+from ranksafe.rank_flow.comparison.differences import Difference, Mismatch, Parting, mismatch
 from ranksafe.rank_flow.comparison.loops import loop_against, one_sided_exit, uneven_loops
-from ranksafe.rank_flow.comparison.separation import guarded, parted, separation
+from ranksafe.rank_flow.comparison.separation import contains, guarded, parted, separation
 from ranksafe.rank_flow.comparison.surplus import surplus
 from ranksafe.rank_flow.comparison.walk import LEFT, Side, Undecided, in_loop, taken
-from ranksafe.rank_flow.traces import Branch, Decision, Event, Exit, Item, Loop, Opaque, Passed
+from ranksafe.rank_flow.traces import (
+    Branch,
+    Decision,
+    Event,
+    Exit,
+    Item,
+    Loop,
+    Opaque,
+    Passed,
+    performs,
+)
+from ranksafe.rank_flow.values import Varies
 
 _MAXIMUM_PAIRS = 2_000
 _MAXIMUM_FOUND = 4
@@ -143,6 +154,7 @@ class Comparison:
             theirs.pass_by()
             self._compare(mine, theirs)
             return True
+        before = len(self.found)
         for arm, their_arm in ((one.then, other.then), (one.otherwise, other.otherwise)):
             # What cannot be told behind one arm says nothing of the other.
             with suppress(Undecided):
@@ -150,6 +162,10 @@ class Comparison:
                     mine.inside(arm, "block", seen=mine.seen),
                     theirs.inside(their_arm, "block", seen=theirs.seen),
                 )
+        if one.condition.varies is not Varies.NO:
+            self.found[before:] = [
+                item for item in self.found[before:] if not _may_cross(item, one)
+            ]
         return True
 
     def _report(self, mine: Side, theirs: Side) -> bool:
@@ -203,6 +219,17 @@ def _alike(one: Branch | Loop, other: Branch | Loop) -> bool:
         if one.condition.varies.certain or other.condition.varies.certain:
             return False
     return ast.dump(_head(one)) == ast.dump(_head(other))
+
+
+def _may_cross(difference: Difference, branch: Branch) -> bool:
+    """Whether arguments differ in one arm while a rank in the other one may be the partner: the owner of a tensor names
+    itself, the others name the owner."""
+    if not isinstance(difference, Mismatch) or not contains(
+        branch.place.node, difference.event.place
+    ):
+        return False
+    word = difference.event.operation.word
+    return performs(branch.then, word) and performs(branch.otherwise, word)
 
 
 def _head(item: Branch | Loop) -> ast.AST:

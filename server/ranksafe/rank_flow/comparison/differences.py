@@ -44,7 +44,9 @@ Difference = Parting | Mismatch
 def mismatch(one: Event, other: Event) -> Mismatch | None:
     """The first argument in which two calls of one collective do not fit together."""
     if one.members is not None and other.members is not None and one.members != other.members:
-        return Mismatch("members", one)
+        # Groups of one rank each: nobody has to find another member.
+        if max(len(one.members), len(other.members)) > 1:
+            return Mismatch("members", one)
     roots = [item.root for item in (one, other)]
     if all(isinstance(root, Constant) and isinstance(root.constant, int) for root in roots):
         if roots[0] != roots[1]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from ranksafe.rank_flow.comparison.walk import EXIT, Seen
-from ranksafe.rank_flow.syntax import is_inside
 from ranksafe.rank_flow.traces import (
     Branch,
     Decision,
@@ -68,7 +67,7 @@ def inside(event: Event, decision: Decision | None) -> bool:
 def contains(node: ast.AST, place: Place) -> bool:
     """Whether a place, or a call on the way to it, lies inside a node."""
     return any(
-        is_inside(inner, node, module)
+        module.is_inside(inner, node)
         for inner, module in ((place.node, place.module), *place.calls)
     )
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from ranksafe.rank_flow.comparison.separation import inside, separation
 from ranksafe.rank_flow.comparison.walk import Frames, Side, next_item
 from ranksafe.rank_flow.traces import Branch, Decision, Event, Item, Loop, events_in
@@ -58,10 +56,7 @@ def _behind_guard(
 
 def _left(frames: Frames | None, word: str) -> int:
     """How often a collective is still written on the way."""
-    return sum(event.operation.word == word for event in events_in(list(_rest(frames))))
-
-
-def _rest(frames: Frames | None) -> Iterator[Item]:
-    while frames is not None:
-        yield from frames.items[frames.index :]
-        frames = frames.outer
+    if frames is None:
+        return 0
+    here = events_in(list(frames.items[frames.index :]))
+    return sum(event.operation.word == word for event in here) + _left(frames.outer, word)

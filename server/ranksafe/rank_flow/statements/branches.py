@@ -62,6 +62,7 @@ def _undecided(run: Run, node: ast.AST, test: Value, arms: list[list[ast.stmt]])
     outer = run.items
     start = run.snapshot()
     condition = run.frame.condition
+    even = test.varies if test.varies.certain else Varies.NO
     ends: list[tuple[Any, list[Any], bool]] = []
     for index, arm in enumerate(arms):
         run.restore(start)
@@ -69,7 +70,7 @@ def _undecided(run: Run, node: ast.AST, test: Value, arms: list[list[ast.stmt]])
         run.frame.condition = _stronger(condition, test)
         run.inside.uncertain += not test.varies.certain
         _narrow(run, node, index == 0)
-        run.around.append(Around(node, _apart(test), origin_of(test)))
+        run.around.append(Around(node, even, origin_of(test)))
         reached = run.block(arm)
         run.around.pop()
         run.inside.uncertain -= not test.varies.certain
@@ -111,11 +112,6 @@ def match_statement(run: Run, node: ast.Match) -> bool:
     for case in node.cases:
         reached = _undecided(run, node, combined(subject), [case.body, []]) and reached
     return reached
-
-
-def _apart(test: Value) -> Varies:
-    """Whether ranks come to an arm equally often."""
-    return test.varies if test.varies.certain else Varies.NO
 
 
 def _stronger(before: Value | None, test: Value) -> Value:

@@ -60,8 +60,8 @@ def _judge_handler(
         and not _hands_on(handler)
         and (
             (stepped and _catches_memory(handler))
-            or ((frame.loops or frame.called_in_loop) and _catches_step_failures(handler))
-            or (parts and _catches_reading(handler))
+            or ((frame.loops or frame.called_in_loop) and _catches(handler, "exception of a step"))
+            or (parts and _catches(handler, "exception of reading"))
         )
     ):
         run.note("swallowed", handler, branch=handler, event=skipped[-1])
@@ -85,15 +85,10 @@ def _uniform(handler: ast.ExceptHandler) -> bool:
     return bool(names) and names <= functions_that("exception of all ranks")
 
 
-def _catches_step_failures(handler: ast.ExceptHandler) -> bool:
+def _catches(handler: ast.ExceptHandler, role: str) -> bool:
+    """Whether the handler is for what one rank alone may meet in a step, or when it alone reads something."""
     names = _exception_names(handler)
-    return not names or not names.isdisjoint(functions_that("exception of a step"))
-
-
-def _catches_reading(handler: ast.ExceptHandler) -> bool:
-    """Whether the handler is for what one rank alone may meet when it alone reads something."""
-    names = _exception_names(handler)
-    return not names or not names.isdisjoint(functions_that("exception of reading"))
+    return not names or not names.isdisjoint(functions_that(role))
 
 
 def _is_data_parallel_forward(event: Event) -> bool:

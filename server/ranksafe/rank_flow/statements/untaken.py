@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from ranksafe.rank_flow.run import Run
-from ranksafe.rank_flow.syntax import is_inside
 from ranksafe.rank_flow.values import Constant, Object, Unassigned
 
 
@@ -60,7 +59,7 @@ def _bound_before(run: Run, name: str, branch: ast.AST) -> bool:
         return True
     order = run.module.order_of
     return any(
-        not is_inside(binding, branch, run.module)
+        not run.module.is_inside(binding, branch)
         and (not isinstance(binding, ast.Name) or order(binding) < order(branch))
         for binding in bindings
     )
