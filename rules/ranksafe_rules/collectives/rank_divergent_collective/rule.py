@@ -18,7 +18,7 @@ _INSTEAD = Translated(
     "{waiting} 在 {operation} 中等待，{others} 却去执行 {other}：各 rank 因 {reason} 而走上不同的路径",
 )
 _NEVER = Translated(
-    "{waiting} will wait in {operation} for ever: {others} never get "
+    "{waiting} will wait in {operation} for ever: {others} will never get "
     "there, because the ranks separate on {reason}",
     "{waiting} 会在 {operation} 中永远等待：由于 {reason}，{others} 不会执行到这里",
 )
