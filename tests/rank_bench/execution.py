@@ -13,6 +13,9 @@ TIMED_OUT = r"(?i)timed out|timeout after|socket timeout|failed to pass monitore
 """gloo's ``Timed out waiting 4000ms for recv operation to complete``, the store's ``wait timeout after 4000ms``."""
 PEER_LEFT = r"Connection (closed|reset) by peer|Broken pipe|Connection was likely closed"
 """What gloo says at once where NCCL would wait: the rank that is waited for has finished and closed its sockets."""
+MET_ANOTHER = r"op\.preamble\.length <= op\.nbytes"
+"""What gloo aborts with where the message of another collective arrives first; NCCL would wait. Which of the two comes,
+a timeout or this, is up to who runs first."""
 _MISMATCH = re.compile(
     r"Detected mismatch between collectives on ranks?.*|.*running collective: CollectiveFingerPrint.*"
     r"|.*Ranks? .*failed to pass monitoredBarrier.*"
@@ -102,6 +105,8 @@ def _seen(execution: Execution) -> str:
         return "hang (timed out)"
     if execution.ended_by == "waiting":
         return "hang (still waiting)"
+    if any(re.search(MET_ANOTHER, rank.err) for rank in failed):
+        return "hang (met another collective)"
     somebody_finished = any(rank.exit == 0 for rank in ranks)
     if somebody_finished and any(re.search(PEER_LEFT, rank.err) for rank in failed):
         return "hang (for a rank that has finished)"

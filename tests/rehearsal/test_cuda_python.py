@@ -467,4 +467,4 @@ def test_activation_is_cheap(rehearse: Rehearse) -> None:
         tell(simulated=cost(dict(os.environ)), plain=cost(plain))
         """
     answers = told(rehearse, program)
-    assert answers["simulated"] - answers["plain"] < 0.3
+    assert answers["simulated"] < 2 * answers["plain"]

@@ -19,6 +19,7 @@ from ranksafe_rules._shared.rank_words import (
     identifiers,
     names_behind,
 )
+from ranksafe_rules._shared.trails.functions import callers as callers_in_the_project
 
 _MAXIMUM_DEPTH: Final = 8
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -54,6 +55,8 @@ _ALL_RANKS: Final = (
 )
 """Last words of calls that hang or make no sense unless all ranks come: a function that makes one without a condition
 runs on all of them."""
+_TOGETHER: Final = ("init_process_group", "DistributedDataParallel", "Accelerator")
+"""What stands in a file of several processes, as far as these rules look for one that uses this file."""
 _QUESTIONS: Final = frozenset({"torch.distributed.get_rank", "torch.distributed.get_world_size"})
 _ONE_PROCESS: Final = re.compile(r"--(nproc[-_]per[-_]node|num[-_]processes|num_gpus)[ =]1\b")
 _WORKERS: Final = frozenset({"ray", "submitit", "dask", "pyspark"})
@@ -86,6 +89,15 @@ def every_rank(module: Module, launch: LaunchContext) -> Certainty:
     return sure
 
 
+def may_be_reached(module: Module, launch: LaunchContext) -> bool:
+    """Whether this file, or one that imports it, is of a launch with one process per GPU: whether it is worth while to
+    ask `runs_on_every_rank`."""
+    sure = every_rank(module, launch)
+    if sure is not Certainty.POSSIBLE:
+        return sure >= Certainty.SHOWN
+    return any(module.users_mention(word) for word in _TOGETHER)
+
+
 def kept_to_some_ranks(module: Module, node: ast.AST) -> bool:
     """Whether something between ``node`` and its function (or the module) keeps ranks out, or may do so: a condition
     on the rank, an early exit, a branch for one process, a decorator."""
@@ -114,28 +126,43 @@ def may_run_on_every_rank(module: Module, node: ast.AST) -> bool:
     return not kept_to_some_ranks(module, node) and not _callers_keep_out(module, node, set())
 
 
-def runs_on_every_rank(module: Module, node: ast.AST, depth: int = _MAXIMUM_DEPTH) -> bool:
-    """Whether a way without any guard leads from where each rank starts to ``node``: from the statements of the file,
-    a function that is handed to mp.spawn and its like, or one that performs what all ranks have to."""
-    return _reached(module, node, depth, set())
+def runs_on_every_rank(module: Module, node: ast.AST, launch: LaunchContext) -> bool:
+    """Whether a way without any guard leads from where each rank starts to ``node``: from the statements of a file of
+    several processes, a function that is handed to mp.spawn and its like, or one that performs what all ranks have to;
+    through the calls in this file and in those that import it."""
+    return _reached(module, node, launch, _MAXIMUM_DEPTH, set())
 
 
-def _reached(module: Module, node: ast.AST, depth: int, seen: set[int]) -> bool:
+def _reached(
+    module: Module, node: ast.AST, launch: LaunchContext, depth: int, seen: set[int]
+) -> bool:
     if depth == 0 or kept_to_some_ranks(module, node):
         return False
+    together = every_rank(module, launch) >= Certainty.SHOWN
     function = module.enclosing_function(node)
     if function is None:
-        return module.enclosing_class(node) is None and not _starts_processes(module)
+        return together and module.enclosing_class(node) is None and not _starts_processes(module)
     if id(function) in seen:
         return False
     seen.add(id(function))
-    if _is_started(module, function):
+    if together and _is_started(module, function):
         return True
-    if _meets_all_ranks(module, function) and not _callers_keep_out(module, node, set()):
-        return True
+    if together and _meets_all_ranks(module, function):
+        if not _callers_keep_out(module, node, set()):
+            return True
     return any(
-        _reached(module, call, depth - 1, seen) for call in callers(module, function, certain=True)
+        _reached(user, call, launch, depth - 1, seen)
+        for user, call in (
+            *((module, call) for call in callers(module, function, certain=True)),
+            *_calls_elsewhere(module, function),
+        )
     )
+
+
+def _calls_elsewhere(module: Module, function: Function) -> list[tuple[Module, ast.Call]]:
+    """The calls in other files; none where one of them keeps ranks out: the others may be prepared for what it did."""
+    found = [item for item in callers_in_the_project(module, function) if item[0] is not module]
+    return [] if any(kept_to_some_ranks(*item) for item in found) else found
 
 
 def _callers_keep_out(module: Module, node: ast.AST, seen: set[int]) -> bool:

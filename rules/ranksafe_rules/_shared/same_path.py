@@ -12,6 +12,7 @@ from ranksafe.semantics.structure import Function
 
 from ranksafe_rules._shared.every_rank import callers
 from ranksafe_rules._shared.rank_words import assigned_to, identifiers
+from ranksafe_rules._shared.trails.functions import callers as callers_in_the_project
 
 _MAXIMUM_DEPTH: Final = 6
 _DIFFERENT: Final = re.compile(
@@ -68,7 +69,8 @@ def _is_same_part(module: Module, part: ast.Attribute | ast.Subscript, depth: in
         known = [value for value in module.values(part).known if value.node is not part]
         if known:
             return all(
-                value.module is module and is_same_on_all_ranks(module, value.node, depth - 1)
+                isinstance(value.module, Module)
+                and is_same_on_all_ranks(value.module, value.node, depth - 1)
                 for value in known
             )
     return _is_shared_object(module, part, depth)
@@ -151,17 +153,18 @@ def _is_same_parameter(module: Module, parameter: ast.arg, depth: int) -> bool:
     if function is None:
         return False
     passed = list(_passed(module, function, parameter.arg))
-    return bool(passed) and all(is_same_on_all_ranks(module, item, depth - 1) for item in passed)
+    return bool(passed) and all(is_same_on_all_ranks(*item, depth - 1) for item in passed)
 
 
-def _passed(module: Module, function: Function, name: str) -> Iterator[ast.expr]:
-    """What the calls of this file pass for a parameter, and its default where one leaves it out."""
+def _passed(module: Module, function: Function, name: str) -> Iterator[tuple[Module, ast.expr]]:
+    """What the calls in this file and in those that import it pass for a parameter, and its default, each with its
+    file."""
     arguments = function.args
     names = [item.arg for item in (*arguments.posonlyargs, *arguments.args)]
     position = names.index(name) if name in names else None
-    yield from _defaults(function, name)
+    yield from ((module, value) for value in _defaults(function, name))
     if position is not None:
-        yield from _started_with(module, function, position)
+        yield from ((module, value) for value in _started_with(module, function, position))
         if module.self_name(function) is not None:
             position -= 1
     for call in callers(module, function, certain=True):
@@ -169,7 +172,11 @@ def _passed(module: Module, function: Function, name: str) -> Iterator[ast.expr]
             continue
         given = module.argument_node(call, name, position)
         if given is not None:
-            yield given
+            yield module, given
+    for user, call in callers_in_the_project(module, function):
+        given = None if user is module else user.argument_node(call, name, position)
+        if given is not None:
+            yield user, given
 
 
 def _started_with(module: Module, function: Function, position: int) -> Iterator[ast.expr]:

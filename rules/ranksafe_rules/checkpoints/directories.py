@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.every_rank import runs_on_every_rank
@@ -36,13 +37,14 @@ class Creation:
     """``os.mkdir``, which knows no ``exist_ok``."""
 
 
-def racing_creations(module: Module) -> Iterator[Creation]:
+def racing_creations(module: Module, launch: LaunchContext) -> Iterator[Creation]:
     """Directories that all ranks make under one name without minding that they exist, in source order."""
-    found = [creation for creation in _creations(module) if _races(module, creation)]
+    found = [creation for creation in creations(module) if _races(module, creation, launch)]
     yield from sorted(found, key=lambda creation: module.order_of(creation.call))
 
 
-def _creations(module: Module) -> Iterator[Creation]:
+def creations(module: Module) -> Iterator[Creation]:
+    """The calls of the file that make a directory and mind if it exists."""
     for call in module.calls(_MKDIR, _MAKEDIRS):
         in_os = module.qualified_name(call.func) == _MKDIR
         path = module.argument_node(call, "path" if in_os else "name", 0)
@@ -74,12 +76,12 @@ def _minds(module: Module, call: ast.Call, position: int) -> bool:
     return given is None or given.only_constant() is False
 
 
-def _races(module: Module, creation: Creation) -> bool:
+def _races(module: Module, creation: Creation, launch: LaunchContext) -> bool:
     call, path = creation.call, creation.path
     return (
         not is_caught(module, call, _CAUGHT)
         and is_same_on_all_ranks(module, path)
-        and runs_on_every_rank(module, call)
+        and runs_on_every_rank(module, call, launch)
     )
 
 

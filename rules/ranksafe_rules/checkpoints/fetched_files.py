@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.every_rank import callers, runs_on_every_rank
@@ -73,7 +74,7 @@ class Fetch:
     """What says where the files go."""
 
 
-def fetches_on_every_rank(module: Module) -> Iterator[Fetch]:
+def fetches_on_every_rank(module: Module, launch: LaunchContext) -> Iterator[Fetch]:
     """The calls that fetch the same files on all ranks, in source order: of the calls for one data set, only the
     first, and none where another call in the file sees to it that the files are there."""
     found = sorted(_fetches(module), key=lambda fetch: module.order_of(fetch.call))
@@ -84,13 +85,13 @@ def fetches_on_every_rank(module: Module) -> Iterator[Fetch]:
             continue
         seen.add(key)
         of_all = [item for item in found if (item.kind, item.what) == key]
-        if all(_is_on_every_rank(module, item) for item in of_all):
+        if all(_is_on_every_rank(module, item, launch) for item in of_all):
             yield fetch
 
 
-def _is_on_every_rank(module: Module, fetch: Fetch) -> bool:
+def _is_on_every_rank(module: Module, fetch: Fetch, launch: LaunchContext) -> bool:
     return (
-        runs_on_every_rank(module, fetch.call)
+        runs_on_every_rank(module, fetch.call, launch)
         and not _is_asked_for(module, fetch.call)
         and not ranks_take_turns(module, fetch.call)
     )

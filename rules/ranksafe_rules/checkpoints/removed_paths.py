@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.every_rank import runs_on_every_rank
@@ -57,13 +58,14 @@ class Removal:
     """Whether it is ``Path.unlink``, which knows ``missing_ok``."""
 
 
-def racing_removals(module: Module) -> Iterator[Removal]:
+def racing_removals(module: Module, launch: LaunchContext) -> Iterator[Removal]:
     """Removals of one path by all ranks, in source order."""
-    found = [removal for removal in _removals(module) if _races(module, removal)]
+    found = [removal for removal in removals(module) if _races(module, removal, launch)]
     yield from sorted(found, key=lambda removal: module.order_of(removal.call))
 
 
-def _removals(module: Module) -> Iterator[Removal]:
+def removals(module: Module) -> Iterator[Removal]:
+    """The calls of the file that remove a path and mind if it is gone."""
     for name, (parameter, position) in _REMOVERS.items():
         for call in module.calls(name):
             path = module.argument_node(call, parameter, position)
@@ -86,12 +88,12 @@ def _minds(module: Module, call: ast.Call, name: str) -> bool:
     return all(value is None or value.only_constant() is False for value in given)
 
 
-def _races(module: Module, removal: Removal) -> bool:
+def _races(module: Module, removal: Removal, launch: LaunchContext) -> bool:
     call = removal.call
     return (
         not is_caught(module, call, _ERRORS)
         and is_same_or_listed(module, removal.path)
-        and runs_on_every_rank(module, call)
+        and runs_on_every_rank(module, call, launch)
         and not ranks_take_turns(module, call)
     )
 

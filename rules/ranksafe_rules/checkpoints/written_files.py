@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.every_rank import is_sharded_way, runs_on_every_rank
@@ -63,12 +64,12 @@ class Write:
     """Whether what the ranks write is small and the same: a tokenizer, a configuration."""
 
 
-def writes_on_every_rank(module: Module) -> Iterator[Write]:
+def writes_on_every_rank(module: Module, launch: LaunchContext) -> Iterator[Write]:
     """The calls of the file that write one file from all ranks, in source order."""
     found = [
         Write(call, path, _is_alike(module, call))
         for call, path in _writes(module)
-        if _is_shared(module, call, path)
+        if _is_shared(module, call, path, launch)
     ]
     yield from sorted(found, key=lambda write: module.order_of(write.call))
 
@@ -108,12 +109,12 @@ def _opened(module: Module, call: ast.Call) -> ast.expr | None:
     return path if modes and all(_WRITING & set(value) for value in modes) else None
 
 
-def _is_shared(module: Module, call: ast.Call, path: ast.expr) -> bool:
+def _is_shared(module: Module, call: ast.Call, path: ast.expr, launch: LaunchContext) -> bool:
     return (
         is_same_on_all_ranks(module, path)
         and not is_sharded_way(module, call)
         and not _looks_first(module, call)
-        and runs_on_every_rank(module, call)
+        and runs_on_every_rank(module, call, launch)
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.every_rank import runs_on_every_rank
@@ -70,9 +71,9 @@ class Start:
     kind: Kind
 
 
-def starts_on_every_rank(module: Module) -> Iterator[Start]:
+def starts_on_every_rank(module: Module, launch: LaunchContext) -> Iterator[Start]:
     """The calls of the file that do, in source order."""
-    found = [start for start in _starts(module) if runs_on_every_rank(module, start.call)]
+    found = [start for start in _starts(module) if runs_on_every_rank(module, start.call, launch)]
     yield from sorted(found, key=lambda start: module.order_of(start.call))
 
 

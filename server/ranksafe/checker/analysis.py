@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Status = Literal["complete", "partial", "stale"]
 
 RELEVANT = re.compile(
-    r"\b(?:torch|transformers|accelerate|trl|jax|lightning|pytorch_lightning|deepspeed|adapters|peft|flax"
+    r"\b(?:torch|torchvision|transformers|accelerate|trl|jax|lightning|pytorch_lightning|deepspeed|adapters|peft|flax"
     r"|local_rank)\b"
 )
 """A file that mentions none of these libraries, nor the option of torch's launchers, cannot have a finding and is not

@@ -10,13 +10,13 @@ from ranksafe.fixes.arguments import add_argument, replace
 from ranksafe.semantics.module import Module
 from ranksafe.source.position import Edit
 
-from ranksafe_rules.checkpoints.directories import racing_creations
+from ranksafe_rules.checkpoints.directories import creations
 
 
 def edits(finding: Finding, offer: FixOffer, module: Module) -> Sequence[Edit] | None:  # noqa: ARG001
     """``exist_ok=True``, and os.makedirs for os.mkdir, which knows no such argument; None where the call is gone or
     its name is not written out."""
-    for creation in racing_creations(module):
+    for creation in creations(module):
         call = creation.call
         if module.range_of(call.func) != finding.range:
             continue

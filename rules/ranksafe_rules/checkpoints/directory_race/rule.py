@@ -12,8 +12,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
-from ranksafe_rules._shared.every_rank import every_rank
-from ranksafe_rules._shared.processes import Certainty
+from ranksafe_rules._shared.every_rank import may_be_reached
 from ranksafe_rules.checkpoints.directories import MENTIONS, Creation, racing_creations
 
 _UNCHECKED: Final = Translated(
@@ -48,13 +47,12 @@ class DirectoryRace(Rule):
     scope = Scope.MODULE
     at_rest = True
     mentions = MENTIONS
-    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002
         """A finding for each directory that all ranks make under one name."""
-        if every_rank(module, launch) < Certainty.SHOWN:
+        if not may_be_reached(module, launch):
             return
-        for creation in racing_creations(module):
+        for creation in racing_creations(module, launch):
             message = _CHECKED if creation.looks_first else _UNCHECKED
             path = " ".join(module.text_of(creation.path).split())
             yield self.finding(

@@ -12,8 +12,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
-from ranksafe_rules._shared.every_rank import every_rank
-from ranksafe_rules._shared.processes import Certainty
+from ranksafe_rules._shared.every_rank import may_be_reached
 from ranksafe_rules.checkpoints.rank_zero_guards import may_be_guarded
 from ranksafe_rules.checkpoints.written_files import MENTIONS, writes_on_every_rank
 
@@ -51,13 +50,12 @@ class FileWrittenOnEveryRank(Rule):
     scope = Scope.MODULE
     at_rest = True
     mentions = MENTIONS
-    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002
         """A finding for each file that all ranks write under one name."""
-        if every_rank(module, launch) < Certainty.SHOWN:
+        if not may_be_reached(module, launch):
             return
-        for write in writes_on_every_rank(module):
+        for write in writes_on_every_rank(module, launch):
             message = _ALIKE if write.alike else _DIFFERENT
             fixes = []
             if may_be_guarded(module, write.call):

@@ -11,7 +11,12 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
-from ranksafe_rules._shared.every_rank import every_rank, may_run_on_every_rank, runs_on_every_rank
+from ranksafe_rules._shared.every_rank import (
+    every_rank,
+    may_be_reached,
+    may_run_on_every_rank,
+    runs_on_every_rank,
+)
 from ranksafe_rules._shared.processes import Certainty
 from ranksafe_rules.checkpoints.loaded_files import Use, unplaced_loads
 
@@ -48,19 +53,19 @@ class LoadWithoutMapLocation(Rule):
     scope = Scope.MODULE
     at_rest = True
     mentions = frozenset({"torch"})
-    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002
         """A finding for each checkpoint that comes to the GPU that it was saved from."""
-        sure: Certainty | None = None
         for load in unplaced_loads(module):
-            sure = every_rank(module, launch) if sure is None else sure
-            if sure < Certainty.SHOWN:
+            if not may_be_reached(module, launch):
                 return
             safe = load.use is Use.STATE
-            # What goes by a name only has to be seen running on all ranks.
-            everywhere = may_run_on_every_rank if safe else runs_on_every_rank
-            if not everywhere(module, load.call):
+            if safe and every_rank(module, launch) >= Certainty.SHOWN:
+                everywhere = may_run_on_every_rank(module, load.call)
+            else:
+                # What goes by a name only, or is in a file of its own, has to be seen running on all ranks.
+                everywhere = runs_on_every_rank(module, load.call, launch)
+            if not everywhere:
                 continue
             offer = FixOffer(
                 "on-the-cpu",

@@ -10,12 +10,12 @@ from ranksafe.semantics.module import Module
 from ranksafe.source.position import Edit
 
 from ranksafe_rules.checkpoints.edits import guarded
-from ranksafe_rules.checkpoints.removed_paths import racing_removals
+from ranksafe_rules.checkpoints.removed_paths import removals
 
 
 def edits(finding: Finding, offer: FixOffer, module: Module) -> Sequence[Edit] | None:
     """The statement below a condition on the rank, or ``missing_ok=True``; None when the call is gone."""
-    for removal in racing_removals(module):
+    for removal in removals(module):
         if module.range_of(removal.call.func) != finding.range:
             continue
         if offer.key == "only-rank-0":

@@ -12,8 +12,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
-from ranksafe_rules._shared.every_rank import every_rank
-from ranksafe_rules._shared.processes import Certainty
+from ranksafe_rules._shared.every_rank import may_be_reached
 from ranksafe_rules._shared.wording import in_one_line
 from ranksafe_rules.checkpoints.rank_zero_guards import may_be_guarded
 from ranksafe_rules.checkpoints.removed_paths import MENTIONS, Removal, racing_removals
@@ -59,13 +58,12 @@ class RemovalRace(Rule):
     scope = Scope.MODULE
     at_rest = True
     mentions = MENTIONS
-    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002
         """A finding for each path that all ranks take away."""
-        if every_rank(module, launch) < Certainty.SHOWN:
+        if not may_be_reached(module, launch):
             return
-        for removal in racing_removals(module):
+        for removal in racing_removals(module, launch):
             message = _CHECKED if removal.looks_first else _UNCHECKED
             path = in_one_line(module.text_of(removal.path))
             yield self.finding(

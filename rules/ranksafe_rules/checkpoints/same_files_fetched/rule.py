@@ -12,8 +12,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
-from ranksafe_rules._shared.every_rank import every_rank
-from ranksafe_rules._shared.processes import Certainty
+from ranksafe_rules._shared.every_rank import may_be_reached
 from ranksafe_rules._shared.wording import in_one_line
 from ranksafe_rules.checkpoints.fetched_files import MENTIONS, Kind, fetches_on_every_rank
 from ranksafe_rules.checkpoints.ranks_in_turn import can_go_first, can_take_turns
@@ -81,13 +80,12 @@ class SameFilesFetched(Rule):
     scope = Scope.MODULE
     at_rest = True
     mentions = MENTIONS
-    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002
         """A finding for each thing that all ranks fetch to one place."""
-        if every_rank(module, launch) < Certainty.SHOWN:
+        if not may_be_reached(module, launch):
             return
-        for fetch in fetches_on_every_rank(module):
+        for fetch in fetches_on_every_rank(module, launch):
             fixes = []
             if can_take_turns(module, fetch.call):
                 fixes.append(_TURNS)

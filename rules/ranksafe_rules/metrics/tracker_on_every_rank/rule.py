@@ -12,8 +12,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
-from ranksafe_rules._shared.every_rank import every_rank
-from ranksafe_rules._shared.processes import Certainty
+from ranksafe_rules._shared.every_rank import may_be_reached
 from ranksafe_rules._shared.rank_zero import names_rank_zero
 from ranksafe_rules.metrics.trackers import MENTIONS, Kind, Start, starts_on_every_rank
 
@@ -55,13 +54,12 @@ class TrackerOnEveryRank(Rule):
     scope = Scope.MODULE
     at_rest = True
     mentions = MENTIONS
-    on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002
         """A finding for each tracker or log that all ranks start."""
-        if every_rank(module, launch) < Certainty.SHOWN:
+        if not may_be_reached(module, launch):
             return
-        for start in starts_on_every_rank(module):
+        for start in starts_on_every_rank(module, launch):
             yield self.finding(
                 module,
                 start.call.func,
