@@ -8,7 +8,8 @@ from typing import Final
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.passed_arguments import passed_for
-from ranksafe_rules._shared.wrapped_models import Wrapper, unwraps, wraps_if_asked
+from ranksafe_rules._shared.wrapped_by_callers import wraps_anywhere
+from ranksafe_rules._shared.wrapped_models import Wrapper, unwraps
 
 _MAXIMUM_DEPTH: Final = 4
 
@@ -70,7 +71,7 @@ def _first(module: Module, expressions: list[ast.expr], depth: int) -> ast.expr 
 def _distributed(module: Module, wrapper: ast.expr) -> ast.expr | None:
     if not isinstance(wrapper, (ast.Name, ast.Attribute)):
         return None
-    wraps = wraps_if_asked(module, wrapper)
+    wraps = wraps_anywhere(module, wrapper)
     if any(wrapped.how is not Wrapper.DATA_PARALLEL for wrapped in wraps.known):
         return wrapper
     return None

@@ -98,13 +98,18 @@ def wraps_of(module: Module, expression: ast.expr) -> Wraps:
     found = _resolve(module, expression, _MAXIMUM_DEPTH)
     if not found.known or found.unwrapped:
         return NOTHING
+    if was_asked(module, expression):
+        return NOTHING
     here = module.guards(expression)
-    if any(_asks_about(_test_of(module, guard), expression) for guard in here):
-        return NOTHING
-    if _was_asked_before(module, expression):
-        return NOTHING
     kept = tuple(item for item in found.known if _holds_at(module, item, here))
     return Wraps(kept, found.only)
+
+
+def was_asked(module: Module, expression: ast.expr) -> bool:
+    """Whether a condition around an expression, or before it, finds out what the object is."""
+    return any(
+        _asks_about(_test_of(module, guard), expression) for guard in module.guards(expression)
+    ) or _was_asked_before(module, expression)
 
 
 def wraps_if_asked(module: Module, expression: ast.expr) -> Wraps:

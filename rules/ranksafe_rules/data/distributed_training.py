@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
+from ranksafe.checker.finding import Related
+from ranksafe.localization import Translated
 from ranksafe.semantics.guards import GuardKind
 from ranksafe.semantics.module import Module
 
@@ -21,12 +25,39 @@ WRAPS: Final = (
 """They average gradients over all ranks and leave the data to their user (torch 2.13.0, docstrings)."""
 
 
-def wrap_trained_with(module: Module, trail: Trail) -> ast.Call | None:
-    """The wrap of a model that is trained in a loop over the loader.
+_WORDS: Final = ("DistributedDataParallel", "DDP", "FullyShardedDataParallel", "FSDP")
+
+
+@dataclass(frozen=True, slots=True)
+class Wrap:
+    """The construction of a wrapper, in its file."""
+
+    module: Module
+    call: ast.Call
+
+    def related(self, asker: Module, message: Translated) -> Related:
+        """The place, seen from the file that a finding is in."""
+        path = self.module.path
+        other = None if self.module is asker or path is None else Path(path)
+        return Related(message, self.module.range_of(self.call.func), other)
+
+    @property
+    def always(self) -> bool:
+        """Whether no condition is around it."""
+        return not self.module.guards(self.call)
+
+
+def may_be_wrapped(module: Module) -> bool:
+    """Whether the file, or one that imports it, names such a wrapper."""
+    return any(module.users_mention(word) for word in _WORDS)
+
+
+def wrap_trained_with(trail: Trail) -> Wrap | None:
+    """The wrap of a model that is trained in a loop over the loader, in a file that the loader comes through.
 
     None when no such loop is seen, or data may be shared out where it is.
     """
-    wraps = list(module.calls(*WRAPS))
+    wraps = [Wrap(file, call) for file in trail.files for call in file.calls(*WRAPS)]
     if not wraps or not trail.passes or trail.given_up or trail.unknown:
         return None
     if any(other.code_says(shares_data) for other in trail.files[1:]):
@@ -35,7 +66,7 @@ def wrap_trained_with(module: Module, trail: Trail) -> ast.Call | None:
         run_by(found) for found in trail.passes if not _depends_on_launch(found) and trains(found)
     ]
     for wrap in wraps if loops else ():
-        models = {id(holder.node) for holder in trail_of(module, wrap).holders}
+        models = {id(holder.node) for holder in trail_of(wrap.module, wrap.call).holders}
         if any(_holds_one_of(models, node) for run in loops for _, node in run):
             return wrap
     return None

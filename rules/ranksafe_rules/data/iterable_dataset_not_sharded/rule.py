@@ -16,7 +16,7 @@ from ranksafe.semantics.module import Module
 from ranksafe_rules._shared.processes import Certainty, several_processes
 from ranksafe_rules._shared.trails.follow import trail_of
 from ranksafe_rules._shared.trails.holder import Form
-from ranksafe_rules.data.distributed_training import wrap_trained_with
+from ranksafe_rules.data.distributed_training import may_be_wrapped, wrap_trained_with
 from ranksafe_rules.data.iterable_dataset_not_sharded.sources import (
     Kind,
     Source,
@@ -76,9 +76,6 @@ class IterableDatasetNotSharded(Rule):
     at_rest = True
     listens_to = (ast.Call,)
     called_names = frozenset({"DataLoader", "WebDataset"})
-    mentions = frozenset(
-        {"DistributedDataParallel", "DDP", "FullyShardedDataParallel", "FSDP", "WebDataset"}
-    )
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding where nothing splits the data by rank."""
@@ -94,17 +91,17 @@ class IterableDatasetNotSharded(Rule):
         if several_processes(module, launch, needs_a_group=True) is Certainty.NEVER:
             return
         dataset = module.argument_node(loader, "dataset", 0)
-        if dataset is None or module.code_says(shares_data):
+        if dataset is None or module.code_says(shares_data) or not may_be_wrapped(module):
             return
         source = source_of(module, dataset)
         if source is None:
             return
-        wrap = wrap_trained_with(module, trail_of(module, loader, Form.LOADER))
+        wrap = wrap_trained_with(trail_of(module, loader, Form.LOADER))
         if wrap is None:
             return
-        related = [Related(_WRAP, module.range_of(wrap.func)), *_iteration(module, source)]
+        related = [wrap.related(module, _WRAP), *_iteration(module, source)]
         fixes = []
-        if source.kind is Kind.STREAM and not module.guards(wrap):
+        if source.kind is Kind.STREAM and wrap.always:
             if can_be_split(module, dataset):
                 fixes = [FixOffer("split-by-node", _SPLIT, Applicability.SAFE)]
         message = _OWN if source.kind is Kind.OWN else _STREAM

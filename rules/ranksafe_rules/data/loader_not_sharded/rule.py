@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Final
 
-from ranksafe.checker.finding import Applicability, Finding, FixOffer, Level, Related
+from ranksafe.checker.finding import Applicability, Finding, FixOffer, Level
 from ranksafe.checker.rule import Rule, RuleMetadata, Scope, Symptom
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
@@ -15,7 +15,7 @@ from ranksafe.semantics.module import Module
 from ranksafe_rules._shared.processes import Certainty, several_processes
 from ranksafe_rules._shared.trails.follow import trail_of
 from ranksafe_rules._shared.trails.holder import Form
-from ranksafe_rules.data.distributed_training import wrap_trained_with
+from ranksafe_rules.data.distributed_training import may_be_wrapped, wrap_trained_with
 from ranksafe_rules.data.loader_not_sharded.sharding import sharding
 from ranksafe_rules.data.wholes import is_whole, seeds_by_rank, shares_data
 
@@ -59,7 +59,6 @@ class LoaderNotSharded(Rule):
     at_rest = True
     listens_to = (ast.Call,)
     called_names = frozenset({"DataLoader"})
-    mentions = frozenset({"DistributedDataParallel", "DDP", "FullyShardedDataParallel", "FSDP"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding when a loop trains with the loader and nothing shares its data among the ranks."""
@@ -72,15 +71,17 @@ class LoaderNotSharded(Rule):
         shuffles = _shuffles(module, node)
         if shuffles is None or (shuffles and seeds_by_rank(module)):
             return
+        if not may_be_wrapped(module):
+            return
         trail = trail_of(module, node, Form.LOADER)
-        wrap = wrap_trained_with(module, trail)
+        wrap = wrap_trained_with(trail)
         if wrap is None:
             return
         fixes = []
-        if not module.guards(wrap) and sharding(module, node, trail) is not None:
+        if wrap.always and sharding(module, node, trail) is not None:
             fixes = [FixOffer("shard", _FIX, Applicability.UNSAFE)]
         message = _SHUFFLED if shuffles else _IN_ORDER
-        related = [Related(_WRAP, module.range_of(wrap.func))]
+        related = [wrap.related(module, _WRAP)]
         yield self.finding(module, node.func, message, related=related, fixes=fixes)
 
 

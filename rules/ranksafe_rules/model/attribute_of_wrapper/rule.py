@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from ranksafe.checker.finding import Applicability, Finding, FixOffer, Level, Related
@@ -14,7 +15,8 @@ from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared import wrapper_attributes
-from ranksafe_rules._shared.wrapped_models import Wrapped, Wrapper, Wraps, wraps_of
+from ranksafe_rules._shared.wrapped_by_callers import wraps_by_callers
+from ranksafe_rules._shared.wrapped_models import Wrapped, Wrapper, wraps_of
 from ranksafe_rules._shared.wrapper_levels import level_of
 from ranksafe_rules.model.attribute_of_wrapper import unwrapping
 
@@ -69,7 +71,10 @@ class AttributeOfWrapper(Rule):
     scope = Scope.MODULE
     at_rest = True
     listens_to = (ast.Attribute,)
-    mentions = frozenset({"DataParallel", ".prepare", "compute_loss", "training_step"})
+    mentions = frozenset({"DataParallel", ".prepare", "compute_loss", "training_step"}) | {
+        # Functions to which another file may hand a wrapper.
+        *(".train(", ".eval(", ".backward("),
+    }
     on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
@@ -85,18 +90,29 @@ class AttributeOfWrapper(Rule):
         if isinstance(receiver, ast.Name) and receiver.id == "self":
             return  # Half of all attributes of a file.
         wraps = wraps_of(module, node.value)
-        lacking = [item for item in wraps.known if node.attr not in _TABLES[item.how]]
+        known = [(module, item) for item in wraps.known] or wraps_by_callers(module, node.value)
+        lacking = [
+            (file, wrapped) for file, wrapped in known if node.attr not in _TABLES[wrapped.how]
+        ]
         if not lacking or _is_provided(module, node):
             return
-        for wrapped in lacking:
-            level = level_of(module, launch, wrapped)
+        for file, wrapped in lacking:
+            level = level_of(file, launch, wrapped)
             if level is not None:
-                yield self._found(module, node, wrapped, wraps, level)
+                text = unwrapping.inner_text(module, node, wraps)
+                fixes = [] if text is None else [_offer(module, node, text)]
+                yield self._found(module, node, level, (file, wrapped), fixes)
                 return
 
     def _found(
-        self, module: Module, node: ast.Attribute, wrapped: Wrapped, wraps: Wraps, level: Level
+        self,
+        module: Module,
+        node: ast.Attribute,
+        level: Level,
+        wrapping: tuple[Module, Wrapped],
+        fixes: list[FixOffer],
     ) -> Finding:
+        file, wrapped = wrapping
         model = module.text_of(node.value)
         message = {Wrapper.PREPARED: _PREPARED, Wrapper.TRAINER: _TRAINER}.get(
             wrapped.how, _EXPLICIT
@@ -104,9 +120,8 @@ class AttributeOfWrapper(Rule):
         filled = message.filled(model=model, name=node.attr, wrapper=wrapped.how.value)
         related = []
         if wrapped.how is not Wrapper.TRAINER:
-            related.append(Related(_WRAPPED_HERE, module.range_of(wrapped.place)))
-        text = unwrapping.inner_text(module, node, wraps)
-        fixes = [] if text is None else [_offer(module, node, text)]
+            other = None if file is module or file.path is None else Path(file.path)
+            related.append(Related(_WRAPPED_HERE, file.range_of(wrapped.place), other))
         return self.finding(module, node, filled, level=level, related=related, fixes=fixes)
 
 

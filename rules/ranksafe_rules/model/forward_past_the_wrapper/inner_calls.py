@@ -10,7 +10,8 @@ from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared import wrapper_attributes
 from ranksafe_rules._shared.inner_models import wrapper_of
-from ranksafe_rules._shared.wrapped_models import Wraps, wraps_if_asked
+from ranksafe_rules._shared.wrapped_by_callers import wraps_anywhere
+from ranksafe_rules._shared.wrapped_models import Wraps
 
 _NOT_FORWARD: Final = wrapper_attributes.OF_MODULES - {"forward"} | {"generate"}
 
@@ -36,7 +37,7 @@ def past_wrapper(module: Module, call: ast.Call) -> Past | None:
         wrapper = wrapper_of(module, part)
         if wrapper is not None:
             text = ast.unparse(wrapper)
-            wraps = wraps_if_asked(module, wrapper)
+            wraps = wraps_anywhere(module, wrapper)
             direct = depth == 0 and ast.unparse(part).find(text) >= 0
             return Past(text, wraps, direct and not isinstance(part, ast.Name))
         if not isinstance(part, ast.Attribute):

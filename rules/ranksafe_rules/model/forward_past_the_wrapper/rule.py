@@ -50,7 +50,7 @@ class ForwardPastTheWrapper(Rule):
     at_rest = True
     listens_to = (ast.Call, ast.FunctionDef)
     called_names = frozenset({"backward"})
-    mentions = frozenset({"DataParallel", "ccelerator", "Trainer"})
+    mentions = frozenset({"DataParallel", "ccelerator", "Trainer", ".module"})
     on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
