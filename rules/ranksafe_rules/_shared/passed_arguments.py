@@ -1,4 +1,4 @@
-"""What the calls of a file pass for the parameters of its own functions and methods."""
+"""What calls pass for the parameters of a file's own functions and methods: those in the file, and those elsewhere."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.structure import Function
+
+from ranksafe_rules._shared.trails.functions import callers
 
 
 def passed_for(module: Module, function: ast.AST | None, parameter: str) -> Iterator[ast.expr]:
@@ -34,6 +37,20 @@ def passed_for(module: Module, function: ast.AST | None, parameter: str) -> Iter
         ]
     for call in calls:
         yield from _given(module, call, parameter, position)
+
+
+def passed_elsewhere(
+    module: Module, function: Function, parameter: str
+) -> Iterator[tuple[Module, ast.expr]]:
+    """The arguments for a parameter in the files that import this one, each with its file."""
+    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    position = names.index(parameter) if parameter in names else None
+    if position is not None and module.self_name(function) is not None:
+        position -= 1
+    for user, call in callers(module, function):
+        given = None if user is module else user.argument_node(call, parameter, position)
+        if given is not None:
+            yield user, given
 
 
 def _is_of(module: Module, receiver: ast.expr, cls: ast.ClassDef) -> bool:

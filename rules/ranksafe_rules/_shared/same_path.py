@@ -11,8 +11,8 @@ from ranksafe.semantics.module import Module
 from ranksafe.semantics.structure import Function
 
 from ranksafe_rules._shared.every_rank import callers
+from ranksafe_rules._shared.passed_arguments import passed_elsewhere
 from ranksafe_rules._shared.rank_words import assigned_to, identifiers
-from ranksafe_rules._shared.trails.functions import callers as callers_in_the_project
 
 _MAXIMUM_DEPTH: Final = 6
 _DIFFERENT: Final = re.compile(
@@ -173,10 +173,7 @@ def _passed(module: Module, function: Function, name: str) -> Iterator[tuple[Mod
         given = module.argument_node(call, name, position)
         if given is not None:
             yield module, given
-    for user, call in callers_in_the_project(module, function):
-        given = None if user is module else user.argument_node(call, name, position)
-        if given is not None:
-            yield user, given
+    yield from passed_elsewhere(module, function, name)
 
 
 def _started_with(module: Module, function: Function, position: int) -> Iterator[ast.expr]:

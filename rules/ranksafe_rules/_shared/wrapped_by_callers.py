@@ -9,7 +9,7 @@ from typing import Final
 from ranksafe.semantics.guards import GuardKind
 from ranksafe.semantics.module import Module
 
-from ranksafe_rules._shared.trails.functions import callers
+from ranksafe_rules._shared.passed_arguments import passed_elsewhere
 from ranksafe_rules._shared.wrapped_models import (
     Wrapped,
     Wrapper,
@@ -43,14 +43,8 @@ def wraps_by_callers(module: Module, expression: ast.expr) -> Iterator[tuple[Mod
         for guard in module.guards(expression)
     ):
         return
-    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
-    position = names.index(parameter.arg) if parameter.arg in names else None
-    if position is not None and module.self_name(function) is not None:
-        position -= 1
-    for user, call in callers(module, function):
-        given = None if user is module else user.argument_node(call, parameter.arg, position)
-        if given is not None:
-            yield from ((user, wrapped) for wrapped in wraps_of(user, given).known)
+    for user, given in passed_elsewhere(module, function, parameter.arg):
+        yield from ((user, wrapped) for wrapped in wraps_of(user, given).known)
 
 
 def wraps_anywhere(module: Module, expression: ast.expr) -> Wraps:

@@ -13,6 +13,7 @@ from ranksafe.semantics.structure import Function
 from ranksafe.semantics.units import callee_name
 
 from ranksafe_rules._shared.origins import makers
+from ranksafe_rules._shared.passed_arguments import passed_elsewhere
 from ranksafe_rules._shared.rank_words import asks_for_the_rank, identifiers
 
 _SAMPLER: Final = "torch.utils.data.distributed.DistributedSampler"
@@ -66,8 +67,8 @@ class Share:
     loader: ast.expr
     result: str
     """The name of what is collected."""
-    source: ast.Call
-    """What gives each rank its share: the sampler, or ``accelerator.prepare``."""
+    source: tuple[Module, ast.Call]
+    """What gives each rank its share: the sampler, or ``accelerator.prepare``; with its file."""
 
 
 def uncollected_shares(module: Module) -> Iterator[Share]:
@@ -97,7 +98,25 @@ def _loader(iterated: ast.expr) -> ast.expr | None:
     return iterated if isinstance(iterated, (ast.Name, ast.Attribute)) else None
 
 
-def _source_of_shares(module: Module, loader: ast.expr) -> ast.Call | None:
+def _source_of_shares(module: Module, loader: ast.expr) -> tuple[Module, ast.Call] | None:
+    """What gives each rank its share, in this file or in one that hands the loader over."""
+    own = _own_source(module, loader)
+    if own is not None:
+        return module, own
+    _, bindings = module.bindings(loader) if isinstance(loader, ast.Name) else (None, [])
+    function = module.enclosing_function(loader)
+    if len(bindings) != 1 or not isinstance(bindings[0], ast.arg) or function is None:
+        return None
+    found = {
+        given: (user, source)
+        for user, given in passed_elsewhere(module, function, bindings[0].arg)
+        if (source := _own_source(user, given)) is not None
+        and not user.text_says(_may_put_together)
+    }
+    return next(iter(found.values()), None)
+
+
+def _own_source(module: Module, loader: ast.expr) -> ast.Call | None:
     for made in makers(module, loader):
         if module.qualified_name(made.func) == _LOADER:
             sampler = module.argument_node(made, "sampler", 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 from ranksafe.checker.finding import Finding, Level, Related
@@ -38,14 +39,17 @@ class MetricOnOneShare(Rule):
     )
     scope = Scope.MODULE
     at_rest = True
-    mentions = frozenset({"DistributedSampler", "Accelerator"})
-    on_several_gpus = True
+    mentions = frozenset({"no_grad", "inference_mode"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002
         """A finding for each loop whose result is of one share."""
         if several_processes(module, launch, needs_a_group=True) is Certainty.NEVER:
             return
+        if not any(module.users_mention(word) for word in ("DistributedSampler", "Accelerator")):
+            return
         for share in uncollected_shares(module):
             message = _MESSAGE.filled(loader=module.text_of(share.loader), result=share.result)
-            related = [Related(_SOURCE, module.range_of(share.source.func))]
+            file, source = share.source
+            other = None if file is module or file.path is None else Path(file.path)
+            related = [Related(_SOURCE, file.range_of(source.func), other)]
             yield self.finding(module, share.loader, message, related=related)
