@@ -45,8 +45,9 @@ class Publisher:
     client_pulls: bool = False
     _reports: int = 0
     _pushed_unopened: set[str] = field(default_factory=set)
-    _unopened: dict[Path, LineBuffer] = field(default_factory=dict)
-    """Lines of files that are not open but named by a finding's related places or a failure's frames."""
+    _unopened: dict[Path, tuple[tuple[int, int], LineBuffer]] = field(default_factory=dict)
+    """Lines of files that are not open but named by a finding's related places or a failure's frames; and of when they
+    are: an analysis may have seen a change that nobody has told of yet."""
 
     # -- what is shown
 
@@ -126,11 +127,6 @@ class Publisher:
             self._pushed_unopened.discard(uri)
             self.clear(uri)
 
-    def changed_on_disk(self, paths: Iterable[Path]) -> None:
-        """Files were written or went: columns in them are counted anew."""
-        for path in paths:
-            self._unopened.pop(path, None)
-
     # -- pulled
 
     def report(
@@ -158,13 +154,16 @@ class Publisher:
         return types.Location(uri, client_range(self._on_disk(path), place, self._client.encoding))
 
     def _on_disk(self, path: Path) -> LineBuffer:
-        if path not in self._unopened:
-            try:
+        try:
+            status = path.stat()
+            written = (status.st_mtime_ns, status.st_size)
+            known = self._unopened.get(path)
+            if known is None or known[0] != written:
                 text = path.read_text(encoding="utf-8", errors="replace")
-            except OSError:
-                text = ""
-            self._unopened[path] = LineBuffer(text)
-        return self._unopened[path]
+                known = self._unopened[path] = (written, LineBuffer(text))
+        except OSError:
+            return LineBuffer("")
+        return known[1]
 
     def of_finding(self, document: Document, finding: Finding) -> types.Diagnostic:
         """A finding as the client shows it."""

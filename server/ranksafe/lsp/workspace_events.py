@@ -50,7 +50,6 @@ def files_changed(session: Session, params: types.DidChangeWatchedFilesParams) -
     if session.put_off is None and any(path.name in FILE_NAMES for path in paths):
         loop = asyncio.get_running_loop()
         session.put_off = loop.call_later(_PUT_OFF_SECONDS, _do_put_off, session)
-    session.publisher.changed_on_disk(paths)
     session.project_updates.changed_on_disk(paths)
 
 
