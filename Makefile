@@ -8,7 +8,7 @@ $(error Python 3.10 or newer was not found on PATH)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench rank-bench corpus fault-matrix vscode nvim lint format docs clean
+.PHONY: help demo test test-full bench rank-bench corpus corpus-fix fault-matrix vscode nvim lint format docs clean
 
 help:
 	@echo "make demo       see ranksafe at work on examples/ (sets everything up)"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench      speed, against ruff and pygls, in one run"
 	@echo "make rank-bench the rank-safety benchmark, run and linted, with TorchFix, ruff and pylint"
 	@echo "make corpus     every finding in pinned packages of others, and how many are right"
+	@echo "make corpus-fix every safe fix, applied to copies of those packages and checked"
 	@echo "make fault-matrix  programs that fail in one way each, run many times (TARGET=local REPETITIONS=50)"
 	@echo "make vscode     open examples/ in VS Code with the extension"
 	@echo "make nvim       open examples/ in Neovim with the server"
@@ -43,6 +44,10 @@ rank-bench:
 corpus:
 	@RANKSAFE_TEST_TORCH_PYTHON="$${RANKSAFE_TEST_TORCH_PYTHON:-$$($(PYTHON) tools/environments.py torch)}" \
 	$(PYTHON) tools/in_project.py -m tests.corpus.precision
+
+corpus-fix:
+	@RANKSAFE_TEST_TORCH_PYTHON="$${RANKSAFE_TEST_TORCH_PYTHON:-$$($(PYTHON) tools/environments.py torch)}" \
+	$(PYTHON) tools/in_project.py -m tests.corpus.fixes
 
 TARGET ?= local
 REPETITIONS ?= 50

@@ -218,3 +218,24 @@ def _at_place(
         for one in shown
         if one not in before and _texts_at(one, helper) == ["dist.all_reduce(value)"]
     ]
+
+
+async def test_a_caller_that_becomes_one_of_several_processes_counts(
+    start_editor: StartEditor, tmp_path: Path
+) -> None:
+    editor = await start_editor(
+        options={"settings": {"select": ["RS602"]}},
+        environment={"XDG_CACHE_HOME": str(tmp_path / "cache")},
+    )
+    saving = "import torch\n\n\ndef save(model, path):\n    torch.save(model, path)\n"
+    training = "from files import save\n\n\ndef main(model, args):\n    save(model, args.output)\n"
+    helper = editor.open("files.py", saving)
+    user = editor.open("train.py", training)
+    assert not await editor.version_shown(helper, 1)
+    together = "import torch.distributed as dist\n" + training.replace(
+        "    save(", '    dist.init_process_group("nccl")\n    save('
+    )
+    editor.change(user, whole(together))
+    await editor.shown_with(helper, "RS602")
+    editor.change(user, whole(training))
+    await editor.shown_with(helper)

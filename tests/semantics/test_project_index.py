@@ -314,6 +314,7 @@ def test_an_edit_reaches_those_who_import_the_file_and_nobody_else(tmp_path: Pat
         index.update(path, path.read_text())
     index.affected([], opened)
     assert index.closure(opened[0]) == {tmp_path / "between.py", tmp_path / "helper.py"}
+    assert index.constant_source("helper.wait") is None
 
     change = index.update(tmp_path / "helper.py", "def wait(): return 1\n")
     assert (change.text, change.summary, change.files) == (True, False, False)

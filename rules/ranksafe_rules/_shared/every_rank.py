@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ranksafe.launch.context import LaunchContext
+from ranksafe.semantics.facts import OF_SEVERAL_PROCESSES
 from ranksafe.semantics.guards import Guard
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.structure import Function
@@ -19,7 +20,7 @@ from ranksafe_rules._shared.rank_words import (
     identifiers,
     names_behind,
 )
-from ranksafe_rules._shared.trails.functions import callers as callers_in_the_project
+from ranksafe_rules._shared.trails.functions import callers_elsewhere
 
 _MAXIMUM_DEPTH: Final = 8
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -55,8 +56,6 @@ _ALL_RANKS: Final = (
 )
 """Last words of calls that hang or make no sense unless all ranks come: a function that makes one without a condition
 runs on all of them."""
-_TOGETHER: Final = ("init_process_group", "DistributedDataParallel", "Accelerator")
-"""What stands in a file of several processes, as far as these rules look for one that uses this file."""
 _QUESTIONS: Final = frozenset({"torch.distributed.get_rank", "torch.distributed.get_world_size"})
 _ONE_PROCESS: Final = re.compile(r"--(nproc[-_]per[-_]node|num[-_]processes|num_gpus)[ =]1\b")
 _WORKERS: Final = frozenset({"ray", "submitit", "dask", "pyspark"})
@@ -95,7 +94,7 @@ def may_be_reached(module: Module, launch: LaunchContext) -> bool:
     sure = every_rank(module, launch)
     if sure is not Certainty.POSSIBLE:
         return sure >= Certainty.SHOWN
-    return any(module.users_mention(word) for word in _TOGETHER)
+    return any(module.users_mention(word) for word in OF_SEVERAL_PROCESSES)
 
 
 def kept_to_some_ranks(module: Module, node: ast.AST) -> bool:
@@ -161,7 +160,7 @@ def _reached(
 
 def _calls_elsewhere(module: Module, function: Function) -> list[tuple[Module, ast.Call]]:
     """The calls in other files; none where one of them keeps ranks out: the others may be prepared for what it did."""
-    found = [item for item in callers_in_the_project(module, function) if item[0] is not module]
+    found = list(callers_elsewhere(module, function))
     return [] if any(kept_to_some_ranks(*item) for item in found) else found
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.structure import Function
 
-from ranksafe_rules._shared.trails.functions import callers
+from ranksafe_rules._shared.trails.functions import callers_elsewhere
 
 
 def passed_for(module: Module, function: ast.AST | None, parameter: str) -> Iterator[ast.expr]:
@@ -42,13 +42,12 @@ def passed_for(module: Module, function: ast.AST | None, parameter: str) -> Iter
 def passed_elsewhere(
     module: Module, function: Function, parameter: str
 ) -> Iterator[tuple[Module, ast.expr]]:
-    """The arguments for a parameter in the files that import this one, each with its file."""
+    """The arguments for a parameter of a function, not a method, in the files that import this one, each with its
+    file."""
     names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
     position = names.index(parameter) if parameter in names else None
-    if position is not None and module.self_name(function) is not None:
-        position -= 1
-    for user, call in callers(module, function):
-        given = None if user is module else user.argument_node(call, parameter, position)
+    for user, call in callers_elsewhere(module, function):
+        given = user.argument_node(call, parameter, position)
         if given is not None:
             yield user, given
 

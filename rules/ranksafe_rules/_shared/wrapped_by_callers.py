@@ -8,6 +8,7 @@ from typing import Final
 
 from ranksafe.semantics.guards import GuardKind
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.structure import Function
 
 from ranksafe_rules._shared.passed_arguments import passed_elsewhere
 from ranksafe_rules._shared.wrapped_models import (
@@ -19,32 +20,65 @@ from ranksafe_rules._shared.wrapped_models import (
     wraps_of,
 )
 
-_WRAPPERS: Final = ("DistributedDataParallel", "DDP", "DataParallel", "prepare")
+_WRAPPERS: Final = ("DistributedDataParallel", "DDP", "DataParallel")
+_OF_MODELS: Final = ("train", "eval", "parameters", "named_parameters", "zero_grad", "state_dict")
+"""Methods that show that a parameter is a model."""
 
 
-def wraps_by_callers(module: Module, expression: ast.expr) -> Iterator[tuple[Module, Wrapped]]:
-    """The wrappers that a parameter may stand for, each with the file of the call; nothing where the parameter gets
-    another value, or where a condition asks for the launch or for what it is."""
-    if not isinstance(expression, ast.Name) or not _may_be_handed_over(module):
-        return
-    _, bindings = module.bindings(expression)
-    parameter = bindings[0] if len(bindings) == 1 else None
+def wraps_by_callers(module: Module, expression: ast.expr) -> tuple[tuple[Module, Wrapped], ...]:
+    """The wrappers that a function's parameter may stand for, each with the file of the call; none where the parameter
+    gets another value, is not used as a model, or where a condition asks for the launch or for what it is."""
+    if not isinstance(expression, ast.Name):
+        return ()
     function = module.enclosing_function(expression)
-    if function is None or not isinstance(parameter, ast.arg):
-        return
-    if parameter not in (
-        *function.args.posonlyargs,
-        *function.args.args,
-        *function.args.kwonlyargs,
+    if function is None or not isinstance(module.parent(function), ast.Module):
+        return ()
+    handed = _handed_over(module)
+    if handed is None:
+        return ()
+    key = (id(function), expression.id)
+    if key not in handed:
+        handed[key] = tuple(_found(module, function, expression))
+    known = handed[key]
+    if (
+        not known
+        or was_asked(module, expression)
+        or any(
+            guard.kind in (GuardKind.LAUNCH, GuardKind.DEVICE_COUNT, GuardKind.RANK)
+            for guard in module.guards(expression)
+        )
     ):
+        return ()
+    return known
+
+
+def _handed_over(
+    module: Module,
+) -> dict[tuple[int, str], tuple[tuple[Module, Wrapped], ...]] | None:
+    """What was found for parameters; None where no file that imports this one names a wrapper at all."""
+    if "wrappers of callers" not in module.answers:
+        named = any(module.users_mention(word) for word in _WRAPPERS)
+        module.answers["wrappers of callers"] = {} if named else None
+    answer: dict[tuple[int, str], tuple[tuple[Module, Wrapped], ...]] | None
+    answer = module.answers["wrappers of callers"]
+    return answer
+
+
+def _found(module: Module, function: Function, name: ast.Name) -> Iterator[tuple[Module, Wrapped]]:
+    _, bindings = module.bindings(name)
+    if len(bindings) != 1 or not isinstance(bindings[0], ast.arg):
         return
-    if was_asked(module, expression) or any(
-        guard.kind in (GuardKind.LAUNCH, GuardKind.DEVICE_COUNT, GuardKind.RANK)
-        for guard in module.guards(expression)
-    ):
-        return
-    for user, given in passed_elsewhere(module, function, parameter.arg):
-        yield from ((user, wrapped) for wrapped in wraps_of(user, given).known)
+    is_model = any(
+        isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Name)
+        and call.func.value.id == name.id
+        and module.enclosing_function(call) is function
+        for word in _OF_MODELS
+        for call in module.calls_written(word)
+    )
+    if is_model:
+        for user, given in passed_elsewhere(module, function, name.id):
+            yield from ((user, wrapped) for wrapped in wraps_of(user, given).known)
 
 
 def wraps_anywhere(module: Module, expression: ast.expr) -> Wraps:
@@ -54,12 +88,3 @@ def wraps_anywhere(module: Module, expression: ast.expr) -> Wraps:
         return own
     handed = (wrapped for _, wrapped in wraps_by_callers(module, expression))
     return Wraps(tuple(item for item in handed if item.how is Wrapper.DISTRIBUTED), False)
-
-
-def _may_be_handed_over(module: Module) -> bool:
-    """Whether a file that imports this one names a wrapper at all."""
-    known: bool | None = module.answers.get("wrappers of callers")
-    if known is None:
-        known = any(module.users_mention(word) for word in _WRAPPERS)
-        module.answers["wrappers of callers"] = known
-    return known

@@ -80,8 +80,8 @@ def _races(module: Module, creation: Creation, launch: LaunchContext) -> bool:
     call, path = creation.call, creation.path
     return (
         not is_caught(module, call, _CAUGHT)
-        and is_same_on_all_ranks(module, path)
         and runs_on_every_rank(module, call, launch)
+        and is_same_on_all_ranks(module, path)
     )
 
 

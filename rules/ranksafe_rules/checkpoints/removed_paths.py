@@ -92,8 +92,8 @@ def _races(module: Module, removal: Removal, launch: LaunchContext) -> bool:
     call = removal.call
     return (
         not is_caught(module, call, _ERRORS)
-        and is_same_or_listed(module, removal.path)
         and runs_on_every_rank(module, call, launch)
+        and is_same_or_listed(module, removal.path)
         and not ranks_take_turns(module, call)
     )
 

@@ -41,7 +41,7 @@ _METHODS: Final = {
 """Methods that do: of models and tokenizers of transformers, diffusers and peft, and of pandas's frames."""
 _PATH_METHODS: Final = frozenset({"write_text", "write_bytes"})
 _WORDS: Final = frozenset(name.rpartition(".")[2] for name in _WRITERS)
-MENTIONS: Final = _WORDS | frozenset(_METHODS) | _PATH_METHODS | {"open"}
+MENTIONS: Final = frozenset(f"{word}(" for word in (*_WORDS, *_METHODS, *_PATH_METHODS, "open"))
 _WRITING: Final = frozenset("wx")
 _LOOKS_FIRST: Final = re.compile(r"exists|is_?file|is_?dir|cache", re.IGNORECASE)
 _RESULT: Final = re.compile(
@@ -75,11 +75,11 @@ def writes_on_every_rank(module: Module, launch: LaunchContext) -> Iterator[Writ
 
 
 def _writes(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
-    for name, (parameter, position) in _WRITERS.items():
-        for call in module.calls(name):
-            path = module.argument_node(call, parameter, position)
-            if path is not None:
-                yield call, path
+    for call in module.calls(*_WRITERS):
+        parameter, position = _WRITERS.get(module.qualified_name(call.func) or "", ("", None))
+        path = module.argument_node(call, parameter, position)
+        if path is not None:
+            yield call, path
     for method, (parameter, position) in _METHODS.items():
         for call in module.calls_written(method):
             path = module.argument_node(call, parameter, position)
@@ -111,10 +111,10 @@ def _opened(module: Module, call: ast.Call) -> ast.expr | None:
 
 def _is_shared(module: Module, call: ast.Call, path: ast.expr, launch: LaunchContext) -> bool:
     return (
-        is_same_on_all_ranks(module, path)
-        and not is_sharded_way(module, call)
+        not is_sharded_way(module, call)
         and not _looks_first(module, call)
         and runs_on_every_rank(module, call, launch)
+        and is_same_on_all_ranks(module, path)
     )
 
 

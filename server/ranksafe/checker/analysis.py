@@ -30,6 +30,7 @@ from ranksafe.checker.suspects import Suspects, statement_around
 from ranksafe.checker.unit_results import UnitResults, findings_in
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
+from ranksafe.semantics.facts import OF_SEVERAL_PROCESSES
 from ranksafe.semantics.module import Module, ReadKey
 from ranksafe.semantics.units import ClassUnit, Unit, units_of
 from ranksafe.source.recovery import Parsed, parse, parse_tolerantly
@@ -47,6 +48,10 @@ RELEVANT = re.compile(
 )
 """A file that mentions none of these libraries, nor the option of torch's launchers, cannot have a finding and is not
 parsed."""
+
+
+_LARGE_PROJECT = 500
+"""Files."""
 
 
 def given_up(function: str) -> Translated:
@@ -96,7 +101,13 @@ class Analyzer:
             name = project.module_name(path)
             return project.trains_with_trainer(name) or project.wraps_data_parallel(name)
 
-        active = Active(self.dispatcher, self.launch, text, is_trained)
+        def is_used() -> bool:
+            project = self.project
+            if project is None or path is None or project.number_of_files() > _LARGE_PROJECT:
+                return False
+            return any(project.users_mention(path, word) for word in OF_SEVERAL_PROCESSES)
+
+        active = Active(self.dispatcher, self.launch, text, is_trained, is_used)
         return active if active.wants_any else None
 
     def rules_checked_in(self, path: Path | None) -> frozenset[str]:

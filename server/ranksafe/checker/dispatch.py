@@ -104,12 +104,15 @@ class Active:
         launch: LaunchContext,
         text: str,
         is_trained: Callable[[], bool],
+        is_used: Callable[[], bool],
     ) -> None:
         self._dispatcher = dispatcher
         self.launch = launch
         self.text = text
         self._is_trained = is_trained
         """Whether another file of the project trains or wraps models of this one."""
+        self._is_used = is_used
+        """Whether a file of several processes may call functions of this one."""
         self._words: dict[tuple[bool, str], bool] = {}
         """Which of the words that were asked for occur in the file's text (True), or in it without comments; a word
         that has gone is kept."""
@@ -135,7 +138,11 @@ class Active:
             wanted = self._wanted[rule.metadata.code] = (
                 (not rule.mentions or self._mentions(rule.mentions))
                 and (called is None or self._mentions(called))
-                and (not rule.on_several_gpus or self._is_for_several_gpus())
+                and (
+                    not rule.on_several_gpus
+                    or self._is_for_several_gpus()
+                    or (rule.follows_callers and self._is_used())
+                )
             )
         return wanted and rule.metadata.code not in self.failed
 

@@ -92,6 +92,9 @@ class Rule(ABC):
     on_several_gpus: ClassVar[bool] = False
     """For a rule about models that several GPUs run: it is not run where neither the file's text
     (`ranksafe.semantics.facts.SEVERAL_GPUS`) nor another file of the project says that they may."""
+    follows_callers: ClassVar[bool] = False
+    """For a rule `on_several_gpus` that asks who calls a function: it runs where a file of several processes imports
+    this one, too, unless the project is a large one, in which most files are imported by most."""
 
     @abstractmethod
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:

@@ -50,6 +50,9 @@ class Project(Protocol):
     def text_of(self, path: Path) -> str | None:
         """The text of a file: the editor's where it is open, else the disk's; None when it cannot be read."""
 
+    def number_of_files(self) -> int:
+        """How many Python files the project has."""
+
     def users_mention(self, path: Path, word: str) -> bool:
         """Whether a word stands, outside comments, in a file or in one that imports it, directly or through others."""
 

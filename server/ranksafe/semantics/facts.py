@@ -58,6 +58,8 @@ SEVERAL_GPUS = _LAUNCHER_VARIABLES | {
     "start_processes", "torch.distributed.launch", "torch.distributed.run", "torchrun",
 }  # fmt: skip
 """Parts of words: a text without any of them shows neither a launcher nor a model that is trained or wrapped."""
+OF_SEVERAL_PROCESSES = ("init_process_group", "DistributedDataParallel", "Accelerator")
+"""Words of a file that is started as several processes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -330,14 +330,17 @@ class Module(ModuleStructure):
         self.imports.asked_project = True
         return project.launches_of(Path(self.path))
 
-    def users_saying(self, word: str) -> list[Module]:
+    def users_saying(self, word: str, *, most: int | None = None) -> list[Module]:
         """The other files of the project that import this one, directly or through others, and in which a word stands
-        outside comments: the name of a function of this file, to see who calls it."""
+        outside comments: the name of a function of this file, to see who calls it. ``most``: none where there are
+        more."""
         project, asker = self.project, self._asker
         if project is None or self.path is None or asker.path is None:
             return []
         asker.imports.asked_project = True
         users = project.users_saying(Path(self.path), word, asker=Path(asker.path))
+        if most is not None and len(users) > most:
+            return []
         found = [self._other_file(project, project.module_name(path), path) for path in users]
         return [other for other in found if other is not None]
 

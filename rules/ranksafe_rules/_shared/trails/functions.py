@@ -13,6 +13,7 @@ from ranksafe_rules._shared.trails.holder import Function
 
 _MAXIMUM_BASES = 4
 _MAXIMUM_DEPTH = 3
+_MOST_FILES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,11 +132,23 @@ def callers(module: Module, function: Function) -> Iterator[tuple[Module, ast.Ca
     for user in (module, *module.users_saying(name)):
         # An import may give another name to what it brings, not to a method.
         named = user.calls(f"{module.name}.{name}") if is_imported else user.calls_written(name)
-        for call in named:
-            user.read_unit_of(call)
-            found = called(user, call)
-            if found is not None and found.function is function:
-                yield user, call
+        yield from ((user, call) for call in named if _runs(user, call, function))
+
+
+def callers_elsewhere(module: Module, function: Function) -> Iterator[tuple[Module, ast.Call]]:
+    """The calls of a function, not a method, in the files that import this one; none where many files may call it:
+    reading them costs more than what is learned from one of them."""
+    if isinstance(module.parent(function), ast.Module):
+        for user in module.users_saying(function.name, most=_MOST_FILES):
+            for call in user.calls(f"{module.name}.{function.name}"):
+                if _runs(user, call, function):
+                    yield user, call
+
+
+def _runs(user: Module, call: ast.Call, function: Function) -> bool:
+    user.read_unit_of(call)
+    found = called(user, call)
+    return found is not None and found.function is function
 
 
 def is_property(function: Function) -> bool:

@@ -46,6 +46,8 @@ class DirectoryRace(Rule):
     )
     scope = Scope.MODULE
     at_rest = True
+    on_several_gpus = True
+    follows_callers = True
     mentions = MENTIONS
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002

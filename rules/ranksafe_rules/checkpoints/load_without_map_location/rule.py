@@ -52,7 +52,9 @@ class LoadWithoutMapLocation(Rule):
     )
     scope = Scope.MODULE
     at_rest = True
-    mentions = frozenset({"torch"})
+    on_several_gpus = True
+    follows_callers = True
+    mentions = frozenset({"torch.load", "import load"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002
         """A finding for each checkpoint that comes to the GPU that it was saved from."""

@@ -39,6 +39,8 @@ class MetricOnOneShare(Rule):
     )
     scope = Scope.MODULE
     at_rest = True
+    on_several_gpus = True
+    follows_callers = True
     mentions = frozenset({"no_grad", "inference_mode"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002

@@ -53,6 +53,8 @@ class TrackerOnEveryRank(Rule):
     )
     scope = Scope.MODULE
     at_rest = True
+    on_several_gpus = True
+    follows_callers = True
     mentions = MENTIONS
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002

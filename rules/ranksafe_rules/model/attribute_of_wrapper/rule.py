@@ -16,7 +16,7 @@ from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared import wrapper_attributes
 from ranksafe_rules._shared.wrapped_by_callers import wraps_by_callers
-from ranksafe_rules._shared.wrapped_models import Wrapped, Wrapper, wraps_of
+from ranksafe_rules._shared.wrapped_models import NOTHING, Wrapped, Wrapper, wraps_of
 from ranksafe_rules._shared.wrapper_levels import level_of
 from ranksafe_rules.model.attribute_of_wrapper import unwrapping
 
@@ -26,6 +26,7 @@ _TABLES: Final = {
     Wrapper.PREPARED: wrapper_attributes.OF_DISTRIBUTED,
     Wrapper.TRAINER: wrapper_attributes.OF_DISTRIBUTED | wrapper_attributes.OF_DATA_PARALLEL,
 }
+_WRAPPING: Final = frozenset({"DataParallel", ".prepare", "compute_loss", "training_step"})
 _EXPLICIT: Final = Translated(
     "{model} is wrapped in {wrapper}, which has no attribute {name} (AttributeError); it is the inner model's: "
     "{model}.module.{name}",
@@ -71,10 +72,8 @@ class AttributeOfWrapper(Rule):
     scope = Scope.MODULE
     at_rest = True
     listens_to = (ast.Attribute,)
-    mentions = frozenset({"DataParallel", ".prepare", "compute_loss", "training_step"}) | {
-        # Functions to which another file may hand a wrapper.
-        *(".train(", ".eval(", ".backward("),
-    }
+    mentions = _WRAPPING | {".train(", ".eval(", ".backward("}
+    """The last three: a function of the file may be handed a model that is wrapped elsewhere."""
     on_several_gpus = True
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
@@ -89,7 +88,7 @@ class AttributeOfWrapper(Rule):
             return
         if isinstance(receiver, ast.Name) and receiver.id == "self":
             return  # Half of all attributes of a file.
-        wraps = wraps_of(module, node.value)
+        wraps = wraps_of(module, node.value) if module.text_says(_may_wrap) else NOTHING
         known = [(module, item) for item in wraps.known] or wraps_by_callers(module, node.value)
         lacking = [
             (file, wrapped) for file, wrapped in known if node.attr not in _TABLES[wrapped.how]
@@ -144,6 +143,10 @@ def _is_provided(module: Module, node: ast.Attribute) -> bool:
         for word in ("setattr", "add_module", "register_module", "register_buffer")
         for call in module.calls_written(word)
     )
+
+
+def _may_wrap(text: str) -> bool:
+    return any(word in text for word in _WRAPPING)
 
 
 def _catches(handler: ast.ExceptHandler) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ranksafe.semantics.project.files import ProjectFiles
+from ranksafe.semantics.project.import_scan import imported
 from ranksafe.semantics.project.texts import ProjectTexts
 
 
@@ -107,11 +108,10 @@ class Dependents:
 
     def imports_of(self, path: Path) -> Iterator[str]:
         """Absolute dotted names of all that a file imports."""
-        summary = self.texts.load_summary(path)
-        if summary is not None:
-            module = self.files.module_name(path)
-            for level, name in summary.depends:
-                yield self.files.absolute(path, module, level, name)
+        text = self.texts.text_of(path)
+        module = self.files.module_name(path)
+        for level, name in () if text is None else imported(text):
+            yield self.files.absolute(path, module, level, name)
 
     def _find(self, path: Path) -> _Imported:
         files: set[Path] = set()

@@ -113,6 +113,10 @@ class ProjectIndex(Definitions):
         """The project's Python files, sorted; folders of environments and caches are left out."""
         return self.modules.all()
 
+    def number_of_files(self) -> int:
+        """How many `files` there are."""
+        return len(self.modules.all())
+
     def known_below(self, folder: Path) -> list[Path]:
         """Those of `files` that are in a folder or below it, as far as they are known already."""
         return self.modules.below_folder(folder.absolute())
