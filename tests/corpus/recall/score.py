@@ -1,6 +1,6 @@
 """How many of the labelled places ranksafe finds.
 
-    python -m tests.corpus.recall.score CLONES [--misses]
+    python -m tests.corpus.recall.score CLONES [--places FOLDER] [--misses]
 
 CLONES holds a clone of each repository as ``owner+name`` (or its git directory as ``owner+name/repo``). A place counts
 as found where a rule for its kind reports it on the labelled line or one of the lines in ``also``; warnings and
@@ -27,8 +27,13 @@ CODES = {
     "batch-over-world-unchecked": {"RS304"},
     "batchnorm-small-batch": {"RS302", "RS303"},
     "collective-in-rank-branch": {"RS401"},
-    "data-parallel": {"RS101", "RS102"},
+    "backward-without-accelerator": {"RS524"},
+    "data-parallel": {
+        *("RS101", "RS102", "RS210", "RS211", "RS223", "RS302", "RS303", "RS501", "RS505", "RS506"),
+        *("RS510", "RS511", "RS512", "RS513", "RS514", "RS515", "RS532"),
+    },
     "ddp-without-sampler": {"RS312"},
+    "device-not-set": {"RS220"},
     "device-map-auto": {"RS101", "RS201"},
     "download-race": {"RS605"},
     "file-on-every-rank": {"RS602"},
@@ -39,19 +44,26 @@ CODES = {
     "load-without-map-location": {"RS601"},
     "local-metric": {"RS702"},
     "local-rank-option": {"RS110"},
+    "loss-scaled-by-world": {"RS528"},
     "makedirs-race": {"RS603"},
     "next-parameters-in-forward": {"RS514"},
     "no-set-epoch": {"RS310"},
+    "none-on-other-ranks": {"RS409"},
     "plain-tensor-attribute": {"RS513"},
     "rank-local-break": {"RS404"},
+    "removal-race": {"RS606"},
+    "sampler-seed": {"RS314"},
+    "scheduler-stepped-n-times": {"RS527"},
     "spawn-without-main": {"RS112"},
     "tracker-on-every-rank": {"RS701"},
     "uneven-batches": {"RS406"},
     "unseeded-split": {"RS315"},
     "unused-parameters": {"RS531"},
     "visible-devices-late": {"RS111"},
+    "wrapped-state-loaded": {"RS604"},
     "wrapped-state-saved": {"RS604"},
     "wrapper-attribute": {"RS520"},
+    "zero3-state-not-gathered": {"RS402"},
 }
 """The rules for each kind; a kind that is not here has none."""
 
@@ -148,10 +160,11 @@ def _level(place: Place, findings: list[dict[str, Any]], folder: Path) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("clones", type=Path)
+    parser.add_argument("--places", type=Path, default=HERE, help="the folder of the labels")
     parser.add_argument("--misses", action="store_true", help="name what is not found")
     options = parser.parse_args()
     rows: dict[str, list[str]] = defaultdict(list)
-    for place, level in found_in(options.clones, places(HERE / "labels.jsonl")):
+    for place, level in found_in(options.clones, places(options.places / "labels.jsonl")):
         for row in ("all", place.level, f"  {place.kind}"):
             rows[row].append(level)
         if options.misses and not level:
@@ -162,9 +175,8 @@ def main() -> None:
         told = levels.count("information")
         share = f"{100 * warned / len(levels):3.0f} %"
         print(f"{name:34} {len(levels):4} places  {warned:4} found {share}  {told:3} as information")
-    said = [
-        place for place, level in found_in(options.clones, places(HERE / "fixed.jsonl")) if level
-    ]
+    mended = places(options.places / "fixed.jsonl")
+    said = [place for place, level in found_in(options.clones, mended) if level]
     print(f"{len(said)} findings on places that are mended")
     for place in said:
         print(f"  {place.kind:30} {place.repository} {place.path}:{min(place.lines)}")
