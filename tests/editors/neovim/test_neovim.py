@@ -94,6 +94,12 @@ def test_journey(journey: str, neovim: str, project: Path) -> None:
     _travel(journey, neovim, project)
 
 
+def test_journey_through_everyday_mistakes(neovim: str, tmp_path: Path) -> None:
+    project = shutil.copytree(HERE.parent / "everyday", tmp_path / "project")
+    shutil.copy(HERE.parent / "everyday.json", project)
+    _travel("everyday", neovim, project)
+
+
 @needs_torch
 @pytest.mark.torch
 @pytest.mark.parametrize("journey", ["run", "cancel", "reports"])

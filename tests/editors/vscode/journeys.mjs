@@ -3,4 +3,5 @@ import "./journeys/findings.mjs";
 import "./journeys/rankFlow.mjs";
 import "./journeys/runs.mjs";
 import "./journeys/reports.mjs";
+import "./journeys/everyday.mjs";
 import "./journeys/window.mjs";

@@ -16,6 +16,7 @@ export const RUN_MILLISECONDS = 3_000 * Number(process.env.RANKSAFE_UI_SECONDS |
 
 const state = mkdtempSync(join(tmpdir(), "ranksafe-editors-"));
 export const folder = join(state, "project");
+export const everyday = join(state, "everyday");
 export const untrusted = join(state, "downloaded");
 /** Comes into being when an interpreter of the untrusted folder is started. */
 export const started = join(state, "started");
@@ -46,6 +47,7 @@ for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
 
 before(async () => {
     cpSync(join(here, "workspace"), folder, { recursive: true });
+    cpSync(join(here, "../everyday"), everyday, { recursive: true });
     mkdirSync(untrusted);
     for (const name of ["auto_device_map.py", "pyproject.toml"]) {
         cpSync(join(here, "workspace", name), join(untrusted, name));

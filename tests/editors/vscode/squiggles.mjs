@@ -31,7 +31,7 @@ export function squigglesOnPage() {
                         }
                     }
                 }
-                found.push({ severity, line: numbers.find((candidate) => isBeside(candidate.box))?.number, text: text.replaceAll("\u00a0", " ") });
+                found.push({ severity, line: numbers.find((candidate) => isBeside(candidate.box))?.number, text: text.replaceAll("\u00a0", " "), x: (box.left + box.right) / 2, y: middle });
             }
         }
     }

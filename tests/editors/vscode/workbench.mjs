@@ -228,6 +228,17 @@ export class Workbench {
     async hover(text) {
         await this.page.mouse.move(5, 5);
         await this.token(text).hover();
+        return this.hoverText();
+    }
+
+    /** What is shown when the mouse rests on a squiggle. */
+    async hoverSquiggle({ x, y }) {
+        await this.page.mouse.move(5, 5);
+        await this.page.mouse.move(x, y);
+        return this.hoverText();
+    }
+
+    async hoverText() {
         const content = this.page.locator(".monaco-hover:not(.hidden) .monaco-hover-content", { hasText: /ranksafe|RS\d{3}/ });
         await content.first().waitFor();
         return plain(await content.first().innerText());
@@ -239,11 +250,15 @@ export class Workbench {
      * Puts the cursor there and waits for the light bulb. VS Code asks for actions 250 ms after each move of the cursor, and
      * this forgets what was asked for in between (1.139.1, `CodeActionOracle`): neither the list nor Fix All would come.
      */
-    async lightBulb(text) {
+    lightBulb(text) {
+        return this.lightBulbAfter(text, () => this.token(text).click());
+    }
+
+    async lightBulbAfter(what, click) {
         const bulb = this.page.locator(LIGHT_BULB).filter({ visible: true }).first();
-        await this.until(`the light bulb of ${text}`, async () => {
+        await this.until(`the light bulb of ${what}`, async () => {
             // A lens that comes in the same instant moves the line away from under the mouse.
-            await this.token(text).click();
+            await click();
             // A hover that comes up under the mouse closes the list of actions.
             await this.page.mouse.move(5, 5);
             return comes(bulb);
@@ -252,6 +267,19 @@ export class Workbench {
 
     async openActions(text) {
         await this.lightBulb(text);
+        await this.actionList();
+    }
+
+    /** The titles that the light bulb of a squiggle offers. */
+    async actionsOfSquiggle({ text, x, y }) {
+        await this.lightBulbAfter(text, () => this.page.mouse.click(x, y));
+        await this.actionList();
+        const titles = await this.actions();
+        await this.page.keyboard.press("Escape");
+        return titles;
+    }
+
+    async actionList() {
         await this.until("the list of actions", async () => {
             await this.page.keyboard.press("Control+.");
             return comes(this.page.locator(".action-widget .monaco-list-row").first());
