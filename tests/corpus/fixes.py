@@ -1,7 +1,7 @@
 """Every safe fix, applied to copies of other people's packages.
 
     make corpus-fix
-    python -m tests.corpus.fixes [--only NAME...] [--launcher NAME]
+    python -m tests.corpus.fixes [--only NAME...] [--launcher NAME] [--diff]
 
 A package with a safe fix is copied and repaired with ``ranksafe fix``. Afterwards its files must parse, only the lines
 that the fixes named may have changed, the repaired findings must be gone and no other may have come, and repairing
@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -137,6 +137,13 @@ def wrong_findings(repaired: Repaired) -> list[str]:
     return wrong
 
 
+def changes(repaired: Repaired) -> Iterator[str]:
+    """The lines of a unified diff."""
+    for name, text in repaired.before.items():
+        after = repaired.after[name].splitlines(keepends=True)
+        yield from difflib.unified_diff(text.splitlines(keepends=True), after, name, name, n=1)
+
+
 def place(row: Row) -> str:
     """``file:line`` of a finding."""
     return f"{row['filename']}:{row['location']['row']}"
@@ -155,6 +162,7 @@ def main(words: list[str]) -> int:
     """Repair, print, and say whether all is well."""
     parser = argparse.ArgumentParser(description="apply every safe fix to real packages")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these packages")
+    parser.add_argument("--diff", action="store_true", help="show what was changed")
     parser.add_argument("--launcher", help="check as if started by it, which offers other fixes")
     parser.add_argument(
         "--downloads", type=Path, default=cache_folder() / "corpus", help="where packages are kept"
@@ -175,6 +183,8 @@ def main(words: list[str]) -> int:
                 continue
             safe = [row["code"] for row in repaired.found_before if is_safe(row)]
             said = [words.replace(f"{folder}/", "") for words in complaints(repaired)]
+            if chosen.diff:
+                print("".join(changes(repaired)).replace(f"{folder}/", ""))
         fixed.update(safe)
         wrong += said
         print(f"{package.requirement}: {len(safe)} safe fixes, {len(said)} complaints", flush=True)

@@ -174,7 +174,9 @@ def main() -> None:
         warned = sum(level in ("warning", "error") for level in levels)
         told = levels.count("information")
         share = f"{100 * warned / len(levels):3.0f} %"
-        print(f"{name:34} {len(levels):4} places  {warned:4} found {share}  {told:3} as information")
+        print(
+            f"{name:34} {len(levels):4} places  {warned:4} found {share}  {told:3} as information"
+        )
     mended = places(options.places / "fixed.jsonl")
     said = [place for place, level in found_in(options.clones, mended) if level]
     print(f"{len(said)} findings on places that are mended")
