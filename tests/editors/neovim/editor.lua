@@ -54,6 +54,21 @@ function M.find(code)
   end)
 end
 
+-- The text of the hover at the cursor; the window is closed again.
+function M.hover()
+  vim.lsp.buf.hover()
+  local shown = M.wait('the hover', function()
+    for _, window in ipairs(vim.api.nvim_list_wins()) do
+      if vim.api.nvim_win_get_config(window).relative ~= '' then
+        local buffer = vim.api.nvim_win_get_buf(window)
+        return table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n')
+      end
+    end
+  end)
+  vim.cmd('silent! fclose!')
+  return shown
+end
+
 function M.lenses()
   vim.lsp.codelens.refresh({ bufnr = M.buffer })
   return M.wait('resolved lenses', function()

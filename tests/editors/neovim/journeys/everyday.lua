@@ -9,18 +9,6 @@ local function text_below(finding)
   )[1]
 end
 
-local function hover()
-  vim.lsp.buf.hover()
-  return editor.wait('the hover', function()
-    for _, window in ipairs(vim.api.nvim_list_wins()) do
-      if vim.api.nvim_win_get_config(window).relative ~= '' then
-        local buffer = vim.api.nvim_win_get_buf(window)
-        return table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n')
-      end
-    end
-  end)
-end
-
 -- The titles of what the light bulb offers for a finding.
 local function actions(finding)
   local range = {
@@ -43,9 +31,8 @@ editor.run(function()
     local finding = editor.find(pitfall.code)
     editor.equal(text_below(finding), pitfall.text, pitfall.code .. ', the text under the finding')
     vim.api.nvim_win_set_cursor(0, { finding.lnum + 1, finding.col })
-    local shown = hover()
+    local shown = editor.hover()
     assert(shown:find(pitfall.code, 1, true), pitfall.code .. ': ' .. shown)
-    vim.cmd('silent! fclose!')
     local offered = table.concat(actions(finding), '\n')
     if pitfall.fix == vim.NIL then
       assert(not offered:find('fix', 1, true), pitfall.code .. ': ' .. offered)

@@ -11,18 +11,9 @@ editor.run(function()
   end)
 
   vim.api.nvim_win_set_cursor(0, { finding.lnum + 1, finding.col + 1 })
-  vim.lsp.buf.hover()
-  local shown = editor.wait('the hover', function()
-    for _, window in ipairs(vim.api.nvim_list_wins()) do
-      if vim.api.nvim_win_get_config(window).relative ~= '' then
-        local buffer = vim.api.nvim_win_get_buf(window)
-        return table.concat(vim.api.nvim_buf_get_lines(buffer, 0, -1, false), '\n')
-      end
-    end
-  end)
+  local shown = editor.hover()
   assert(shown:find('RS201', 1, true), shown)
   assert(shown:find('accelerate', 1, true), shown)
-  vim.cmd('silent! fclose!')
 
   vim.lsp.buf.code_action({
     apply = true,
