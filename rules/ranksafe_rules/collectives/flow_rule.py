@@ -6,7 +6,6 @@ import ast
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
 from ranksafe.checker.finding import Finding, FixOffer, Related
@@ -94,8 +93,7 @@ def related(module: Module, issue: Issue) -> list[Related]:
     found: list[Related] = []
 
     def add(sentence: Translated, node: ast.AST, where: Module) -> None:
-        path = None if where is module or where.path is None else Path(where.path)
-        item = Related(sentence, _short_range(where, node), path)
+        item = Related(sentence, _short_range(where, node), where.path_from(module))
         if item.path is not None or item.range != header_range(module, issue.place.node):
             if all((item.range, item.path) != (other.range, other.path) for other in found):
                 found.append(item)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from ranksafe.checker.finding import Related
@@ -37,9 +36,8 @@ class Wrap:
 
     def related(self, asker: Module, message: Translated) -> Related:
         """The place, seen from the file that a finding is in."""
-        path = self.module.path
-        other = None if self.module is asker or path is None else Path(path)
-        return Related(message, self.module.range_of(self.call.func), other)
+        place = self.module.range_of(self.call.func)
+        return Related(message, place, self.module.path_from(asker))
 
     @property
     def always(self) -> bool:

@@ -383,6 +383,10 @@ class Module(ModuleStructure):
 
     # -- the project
 
+    def path_from(self, asker: Module) -> Path | None:
+        """The file, for a place in it that is shown to somebody who reads another one; None in ``asker`` itself."""
+        return None if self is asker or self.path is None else Path(self.path)
+
     def project_definition(
         self, name: str
     ) -> tuple[Module, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef] | None:

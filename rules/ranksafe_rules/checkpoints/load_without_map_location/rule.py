@@ -58,9 +58,10 @@ class LoadWithoutMapLocation(Rule):
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002
         """A finding for each checkpoint that comes to the GPU that it was saved from."""
-        for load in unplaced_loads(module):
-            if not may_be_reached(module, launch):
-                return
+        loads = list(unplaced_loads(module))
+        if not loads or not may_be_reached(module, launch):
+            return
+        for load in loads:
             safe = load.use is Use.STATE
             if safe and every_rank(module, launch) >= Certainty.SHOWN:
                 everywhere = may_run_on_every_rank(module, load.call)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from ranksafe.checker.finding import Applicability, Finding, FixOffer, Level, Related
@@ -124,5 +123,4 @@ class IterableDatasetNotSharded(Rule):
 def _iteration(module: Module, source: Source) -> Iterator[Related]:
     if source.iteration is not None:
         place, method = source.iteration
-        path = None if place is module or place.path is None else Path(place.path)
-        yield Related(_ITERATION, place.range_of(method), path)
+        yield Related(_ITERATION, place.range_of(method), place.path_from(module))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from ranksafe.checker.finding import Applicability, Finding, FixOffer, Level, Related
@@ -129,8 +128,7 @@ def epoch_loop(trail: Trail) -> tuple[Module, Loop] | None:
 
 
 def _related(module: Module, place: Module, loop: Loop) -> Related:
-    path = None if place is module or place.path is None else Path(place.path)
-    return Related(_LOOP, place.range_of(header_of(loop)), path)
+    return Related(_LOOP, place.range_of(header_of(loop)), place.path_from(module))
 
 
 def _is_for_evaluation(module: Module, call: ast.AST) -> bool:

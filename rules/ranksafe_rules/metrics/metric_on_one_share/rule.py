@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from ranksafe.checker.finding import Finding, Level, Related
@@ -52,6 +51,6 @@ class MetricOnOneShare(Rule):
         for share in uncollected_shares(module):
             message = _MESSAGE.filled(loader=module.text_of(share.loader), result=share.result)
             file, source = share.source
-            other = None if file is module or file.path is None else Path(file.path)
-            related = [Related(_SOURCE, file.range_of(source.func), other)]
+            place = file.range_of(source.func)
+            related = [Related(_SOURCE, place, file.path_from(module))]
             yield self.finding(module, share.loader, message, related=related)

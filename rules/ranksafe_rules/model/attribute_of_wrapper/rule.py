@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from ranksafe.checker.finding import Applicability, Finding, FixOffer, Level, Related
@@ -119,8 +118,8 @@ class AttributeOfWrapper(Rule):
         filled = message.filled(model=model, name=node.attr, wrapper=wrapped.how.value)
         related = []
         if wrapped.how is not Wrapper.TRAINER:
-            other = None if file is module or file.path is None else Path(file.path)
-            related.append(Related(_WRAPPED_HERE, file.range_of(wrapped.place), other))
+            place = file.range_of(wrapped.place)
+            related.append(Related(_WRAPPED_HERE, place, file.path_from(module)))
         return self.finding(module, node, filled, level=level, related=related, fixes=fixes)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 from ranksafe.checker.finding import Applicability, Finding, FixOffer, Level, Related
@@ -69,6 +68,5 @@ class UnusedLayerUnderDdp(Rule):
 
 
 def _place(module: Module, layer: UnusedLayer) -> Related:
-    path = layer.module.path
-    other = None if layer.module is module or path is None else Path(path)
-    return Related(_MADE, layer.module.range_of(layer.store), other)
+    place = layer.module.range_of(layer.store)
+    return Related(_MADE, place, layer.module.path_from(module))
