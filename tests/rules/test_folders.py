@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import pytest
+from ranksafe.checker.finding import Finding
 from ranksafe.checker.registry import Registry
 from ranksafe.checker.rule_folder import README_NAMES, RuleFolder
 from ranksafe.launch.context import LaunchContext, Launcher
@@ -41,7 +43,7 @@ AREAS = {
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 SUPPRESSION = "RS001"
 EXPECTED_CODES = {
-    "launch": ["RS101", "RS102", *(f"RS11{digit}" for digit in range(8))],
+    "launch": ["RS101", "RS102", "RS103", *(f"RS11{digit}" for digit in range(8))],
     "devices": ["RS201", "RS202", "RS203", "RS210", "RS211", "RS220", "RS221", "RS222", "RS223"],
     "data": [f"RS30{digit}" for digit in range(1, 6)] + [f"RS31{digit}" for digit in range(7)],
     "collectives": [f"RS4{number:02d}" for number in range(1, 17)],
@@ -126,21 +128,24 @@ def test_proof_headers(proved_folder: RuleFolder) -> None:
 def test_failing_proof_is_flagged(
     proved_folder: RuleFolder, registry: Registry, tmp_path: Path
 ) -> None:
-    code = proved_folder.metadata.code
-    assert code in _codes(proved_folder.failing_proof, registry, tmp_path)
+    findings = _findings(proved_folder.failing_proof, registry, tmp_path)
+    assert proved_folder.metadata.code in [finding.code for finding in findings]
 
 
 def test_fixed_proof_is_clean(
     proved_folder: RuleFolder, registry: Registry, tmp_path: Path
 ) -> None:
-    assert _codes(proved_folder.fixed_proof, registry, tmp_path) == []
+    """Nothing goes wrong; that nn.DataParallel is slower than it has to be may be said of programs about it."""
+    findings = _findings(proved_folder.fixed_proof, registry, tmp_path)
+    allowed = {"RS103"} - {proved_folder.metadata.code}
+    assert [finding for finding in findings if finding.code not in allowed] == []
 
 
-def _codes(program: Path, registry: Registry, folder: Path) -> list[str]:
+def _findings(program: Path, registry: Registry, folder: Path) -> Sequence[Finding]:
     text = program.read_text(encoding="utf-8")
     launch = launch_of(read_header(program))
     project = CaseProject(folder, {"train.py": text}, registry, launch)
-    return [finding.code for finding in project.analyse("train.py", text).findings]
+    return project.analyse("train.py", text).findings
 
 
 def launch_of(header: ProofHeader) -> LaunchContext:

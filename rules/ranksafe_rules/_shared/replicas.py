@@ -52,6 +52,19 @@ def wrapped_models(module: Module) -> list[ast.expr]:
     return models
 
 
+def listed_devices(module: Module, wrap: ast.Call) -> int | None:
+    """The number of ``device_ids`` of an nn.DataParallel, where they are one list or range."""
+    node = module.argument_node(wrap, "device_ids", 1)
+    listed = None if node is None else module.values(node).only_expression()
+    if isinstance(listed, (ast.List, ast.Tuple)):
+        return len(listed.elts)
+    if isinstance(listed, ast.Call) and len(listed.args) == 1:
+        if module.qualified_name(listed.func) == "builtins.range":
+            count = module.values(listed.args[0]).only_constant()
+            return count if isinstance(count, int) else None
+    return None
+
+
 def _wrapped_models(module: Module) -> Iterator[ast.expr]:
     for call in module.calls(DATA_PARALLEL):
         model = module.argument_node(call, "module", 0)

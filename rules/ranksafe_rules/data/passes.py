@@ -10,6 +10,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.origins import makers
+from ranksafe_rules._shared.replicas import listed_devices
 from ranksafe_rules.data.batch_norms import normalises_single_values
 
 DATA_PARALLEL = "torch.nn.DataParallel"
@@ -71,7 +72,7 @@ def passes(module: Module, launch: LaunchContext, loader: ast.Call) -> list[Pass
 
 def _pass(module: Module, launch: LaunchContext, wrap: ast.Call, trains: bool) -> Pass | None:
     splits = module.qualified_name(wrap.func) == DATA_PARALLEL
-    listed = _listed_devices(module, wrap) if splits else None
+    listed = listed_devices(module, wrap) if splits else None
     devices = listed or launch.assumed_gpus
     if devices < 2:
         return None
@@ -83,21 +84,6 @@ def _pass(module: Module, launch: LaunchContext, wrap: ast.Call, trains: bool) -
         fragile = False
     known = listed is not None or launch.gpus is not None
     return Pass(wrap, splits, devices, known, trains, fragile)
-
-
-def _listed_devices(module: Module, wrap: ast.Call) -> int | None:
-    """The number of ``device_ids`` written as a list."""
-    node = module.argument_node(wrap, "device_ids", 1)
-    if node is None:
-        return None
-    for value in module.values(node).known:
-        if isinstance(value.node, (ast.List, ast.Tuple)):
-            return len(value.node.elts)
-        if isinstance(value.node, ast.Call) and len(value.node.args) == 1:
-            if module.qualified_name(value.node.func) == "builtins.range":
-                count = module.values(value.node.args[0]).only_constant()
-                return count if isinstance(count, int) else None
-    return None
 
 
 def _iterates(module: Module, iterated: ast.expr, loader: ast.Call) -> bool:

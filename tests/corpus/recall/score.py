@@ -29,7 +29,7 @@ CODES = {
     "collective-in-rank-branch": {"RS401"},
     "backward-without-accelerator": {"RS524"},
     "data-parallel": {
-        *("RS101", "RS102", "RS210", "RS211", "RS223", "RS302", "RS303", "RS501", "RS505", "RS506"),
+        *("RS101", "RS102", "RS103", "RS210", "RS211", "RS223", "RS302", "RS303", "RS501", "RS505", "RS506"),
         *("RS510", "RS511", "RS512", "RS513", "RS514", "RS515", "RS532"),
     },
     "ddp-without-sampler": {"RS312"},

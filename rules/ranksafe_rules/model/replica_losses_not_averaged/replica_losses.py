@@ -9,6 +9,7 @@ from typing import Final
 
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.replicas import listed_devices
 from ranksafe_rules._shared.wrapped_models import Wrapped, Wrapper, wraps_of
 
 _ELEMENTWISE: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
@@ -87,13 +88,7 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> _Found | None:
 
 def _has_one_device(module: Module, wrapped: Wrapped) -> bool:
     """``DataParallel(model, device_ids=[0])`` calls the model itself."""
-    if not isinstance(wrapped.place, ast.Call):
-        return True
-    devices = module.argument_node(wrapped.place, "device_ids", 1)
-    if devices is None:
-        return False
-    value = module.values(devices).only_expression()
-    return isinstance(value, (ast.List, ast.Tuple)) and len(value.elts) < 2
+    return not isinstance(wrapped.place, ast.Call) or listed_devices(module, wrapped.place) == 1
 
 
 def _of_element(module: Module, node: ast.Subscript, depth: int) -> _Found | None:

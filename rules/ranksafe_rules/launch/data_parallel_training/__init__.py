@@ -1,0 +1,1 @@
+"""RS103 data-parallel-training."""
