@@ -45,7 +45,7 @@ SUPPRESSION = "RS001"
 EXPECTED_CODES = {
     "launch": ["RS101", "RS102", "RS103", *(f"RS11{digit}" for digit in range(8))],
     "devices": ["RS201", "RS202", "RS203", "RS210", "RS211", "RS220", "RS221", "RS222", "RS223"],
-    "data": [f"RS30{digit}" for digit in range(1, 6)] + [f"RS31{digit}" for digit in range(7)],
+    "data": [f"RS30{digit}" for digit in range(1, 6)] + [f"RS31{digit}" for digit in range(8)],
     "collectives": [f"RS4{number:02d}" for number in range(1, 17)],
     "model": [f"RS50{digit}" for digit in range(1, 7)],
     "model under DataParallel": [f"RS51{digit}" for digit in range(6)],

@@ -52,6 +52,7 @@ CODES = {
     "plain-tensor-attribute": {"RS513"},
     "rank-local-break": {"RS404"},
     "removal-race": {"RS606"},
+    "same-random-stream": {"RS317"},
     "sampler-seed": {"RS314"},
     "scheduler-stepped-n-times": {"RS527"},
     "spawn-without-main": {"RS112"},

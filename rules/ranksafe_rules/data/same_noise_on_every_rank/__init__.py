@@ -1,0 +1,1 @@
+"""RS317 same-noise-on-every-rank."""
