@@ -54,9 +54,14 @@ def several_processes(
     return Certainty.SHOWN if module.launch_commands() else Certainty.POSSIBLE
 
 
+def is_named_as_test(module: Module) -> bool:
+    """Whether the file has a name that pytest and unittest look for; a launcher may start it all the same."""
+    return module.path is not None and _COLLECTED.fullmatch(Path(module.path).stem) is not None
+
+
 def is_unit_test(module: Module) -> bool:
     """Whether a test runner collects the file, and nothing else starts it: one process."""
-    if module.path is None or _COLLECTED.fullmatch(Path(module.path).stem) is None:
+    if not is_named_as_test(module):
         return False
     runs_tests = any(
         module.qualified_name(call.func) in _TEST_RUNNERS for call in module.calls_written("main")

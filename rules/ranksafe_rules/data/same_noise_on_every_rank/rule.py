@@ -16,7 +16,7 @@ from ranksafe.semantics.guards import GuardKind
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.every_rank import every_rank, may_run_on_every_rank
-from ranksafe_rules._shared.processes import Certainty, is_unit_test
+from ranksafe_rules._shared.processes import Certainty, is_named_as_test
 from ranksafe_rules._shared.wording import in_one_line
 from ranksafe_rules.data.same_noise_on_every_rank.noise import drawn_in_training, seeds_alike
 
@@ -59,7 +59,7 @@ class SameNoiseOnEveryRank(Rule):
         if every_rank(module, launch) < Certainty.SHOWN or not module.calls_written("backward"):
             return
         # A test compares ranks that were given the same.
-        seed = None if is_unit_test(module) else seeds_alike(module)
+        seed = None if is_named_as_test(module) else seeds_alike(module)
         if seed is None or not may_run_on_every_rank(module, seed):
             return
         draws = list(islice(drawn_in_training(module), _MOST_SHOWN))
