@@ -51,6 +51,8 @@ _ALL_RANKS: Final = (
     "all_gather_object",
     "gather_for_metrics",
     "init_process_group",
+    "init_distributed",
+    "Accelerator",
     "DistributedDataParallel",
     "set_epoch",
 )
@@ -259,11 +261,24 @@ def _starts_processes(module: Module) -> bool:
 
 def _keeps_out(module: Module, guard: Guard) -> bool:
     """Whether a condition lets only some ranks pass, or is met only where a single process runs."""
-    if asks_for_the_rank(module, guard.test):
+    return all(_keeps_out_by(module, way, guard.positive) for way in _ways_in(guard))
+
+
+def _ways_in(guard: Guard) -> list[ast.expr]:
+    """The alternatives of ``is_main and first or second``: by the second one, every rank comes in."""
+    test = guard.test
+    if guard.positive and isinstance(test, ast.BoolOp) and isinstance(test.op, ast.Or):
+        if any(isinstance(way, ast.BoolOp) for way in test.values):
+            return test.values
+    return [test]
+
+
+def _keeps_out_by(module: Module, test: ast.expr, positive: bool) -> bool:
+    if asks_for_the_rank(module, test):
         return True
-    if not any(_LAUNCH.search(word) for word in names_behind(module, guard.test)):
+    if not any(_LAUNCH.search(word) for word in names_behind(module, test)):
         return False
-    return not (guard.positive and _says_several(module, guard.test))
+    return not (positive and _says_several(module, test))
 
 
 def _says_several(module: Module, test: ast.expr, depth: int = _MAXIMUM_DEPTH) -> bool:
