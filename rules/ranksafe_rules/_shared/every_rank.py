@@ -230,6 +230,9 @@ def _meets_all_ranks(module: Module, function: Function) -> bool:
             meeting = module.enclosing_function(call)
             if meeting is None or id(meeting) in found or kept_to_some_ranks(module, call):
                 continue
+            # It runs once and starts the others, or goes on by itself where nothing is to be started.
+            if _starts_processes(module, inside=meeting):
+                continue
             found.add(id(meeting))
             pending += callers(module, meeting, certain=True)
     return id(function) in found
@@ -246,12 +249,13 @@ def _names(module: Module, name: ast.Name, function: Function) -> bool:
     return name.id == function.name and function in module.bindings(name)[1]
 
 
-def _starts_processes(module: Module) -> bool:
-    """Whether the file's own statements run once, in the process that starts the others."""
+def _starts_processes(module: Module, inside: ast.AST | None = None) -> bool:
+    """Whether the file's own statements (or those of a function) run once, in the process that starts the others."""
     return any(
         isinstance(item, (ast.Name, ast.Attribute))
         for starter in _STARTERS
         for call in module.calls_written(starter)
+        if inside is None or module.is_inside(call, inside)
         for item in (
             *call.args[:2],
             *(word.value for word in call.keywords if word.arg == "target"),
