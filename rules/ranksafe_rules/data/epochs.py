@@ -31,12 +31,39 @@ _NUMBERS: Final = frozenset({"builtins.int", "builtins.round"})
 
 
 def trains(found: Pass) -> bool:
-    """Whether gradients are computed in a loop over the loader."""
-    return any(
+    """Whether gradients are computed in a loop over the loader, or in a file that takes the batches from a generator
+    which does nothing but hand them on."""
+    if any(
         callee_name(call) in TRAINING_CALLS
         for module, node in run_by(found)
         for call in module.nodes(ast.Call, node)
         if isinstance(call, ast.Call)
+    ):
+        return True
+    return _hands_on(found) and any(
+        user.calls_written(name)
+        for user in _users(found.module, found.node, _MAXIMUM_DEPTH)
+        for name in TRAINING_CALLS
+    )
+
+
+def _users(module: Module, node: ast.AST, depth: int) -> Iterator[Module]:
+    """The files that call the function around a node, and those that call what calls it there."""
+    function = module.enclosing_function(node)
+    if function is None or depth == 0:
+        return
+    for user, call in callers(module, function):
+        yield user
+        yield from _users(user, call, depth - 1)
+
+
+def _hands_on(found: Pass) -> bool:
+    """``yield from loader``, ``for batch in loader: yield batch``."""
+    if isinstance(found.node, ast.YieldFrom):
+        return True
+    return isinstance(found.node, (ast.For, ast.AsyncFor)) and any(
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Yield)
+        for statement in found.node.body
     )
 
 

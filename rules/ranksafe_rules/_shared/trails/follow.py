@@ -228,6 +228,10 @@ def _fits(slot: Slot, key: ast.expr) -> bool:
 
 
 def _iterated(holder: Holder, parent: ast.AST, trail: Trail) -> Iterator[Holder]:
+    if isinstance(parent, ast.YieldFrom):
+        if not holder.slots:
+            trail.passes.append(Pass(holder, parent))
+        return
     if not isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)):
         return
     if parent.iter is not holder.node:
@@ -260,4 +264,5 @@ _STEPS: Final[dict[type[ast.AST], Callable[[Holder, ast.AST, Trail], Iterator[Ho
     ast.For: _iterated,
     ast.AsyncFor: _iterated,
     ast.comprehension: _iterated,
+    ast.YieldFrom: _iterated,
 }

@@ -60,7 +60,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A loop over the object, or an ``iter()`` of it."""
+    """A loop over the object, a ``yield from`` it, or an ``iter()`` of it."""
 
     holder: Holder
     node: ast.AST
