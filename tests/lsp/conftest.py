@@ -211,6 +211,7 @@ async def start_editor(tmp_path: Path) -> AsyncIterator[StartEditor]:
         folders: Sequence[str] = ("project",),
         command: Sequence[str] = (sys.executable, "-m", "ranksafe.lsp"),
         environment: dict[str, str] | None = None,
+        settings_after: float = 0,
     ) -> Editor:
         paths = [tmp_path / name for name in folders]
         for path in paths:
@@ -237,6 +238,14 @@ async def start_editor(tmp_path: Path) -> AsyncIterator[StartEditor]:
         @client.feature(types.WORKSPACE_CODE_LENS_REFRESH)
         def refresh_lenses(*_: object) -> None:
             lens_refreshes.append(None)
+
+        if settings_after:
+            client.protocol.fm.features.pop(types.WORKSPACE_CONFIGURATION)
+
+            @client.feature(types.WORKSPACE_CONFIGURATION)
+            async def settings(_params: types.ConfigurationParams) -> list[Any]:
+                await asyncio.sleep(settings_after)
+                return [QUIET | (configuration or {})]
 
         await client.start_io(*command, env=server_environment() | (environment or {}))
         answer = await client.initialize_session(

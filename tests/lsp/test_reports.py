@@ -122,6 +122,14 @@ LOG = """\
 """
 
 
+async def test_a_command_waits_for_the_settings(start_editor: StartEditor) -> None:
+    editor = await start_editor(configuration={"gpus": 4}, settings_after=1)
+    uri = editor.open("train.py", FAILING)
+    options = {"show": False}
+    answer = await editor.execute("ranksafe.launchCommand", uri, "skypilot", options)
+    assert "accelerators: H100:4\n" in answer["text"]
+
+
 async def test_a_launch_is_put_into_other_engines_words(
     start_editor: StartEditor, cache: Path
 ) -> None:

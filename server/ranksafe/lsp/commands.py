@@ -6,6 +6,8 @@ be shown by some clients as a defect of the server.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -46,6 +48,8 @@ SET_CONFIG_FILE: Final = "ranksafe.setConfigFile"
 TRUST_WORKSPACE: Final = "ranksafe.trustWorkspace"
 OPEN_LOG: Final = "ranksafe.openLog"
 OPEN_RULE: Final = "ranksafe.openRule"
+_SETTINGS_WITHIN: Final = 5.0
+"""Seconds; a client may never answer."""
 
 
 async def run(session: Session, uri: str, options: object = None) -> dict[str, Any]:
@@ -167,6 +171,9 @@ async def execute(session: Session, name: str, *arguments: Any) -> Any:
     try:
         if arguments and not isinstance(arguments[0], str) and arguments[0] is not None:
             raise TypeError("the first argument must be a string")
+        # A run that is asked for at once must not start with fewer GPUs than the user has set.
+        with contextlib.suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(session.settings_known.wait(), _SETTINGS_WITHIN)
         return await HANDLERS[name](session, *arguments)
     except RunCancelled:
         # Who cancelled knows.

@@ -44,6 +44,8 @@ class Session:
         )
         self.proofs: set[threading.Event] = set()
         """The proofs that go on; set: give up."""
+        self.settings_known = asyncio.Event()
+        """The client has been asked for the user's settings."""
         self.put_off: asyncio.TimerHandle | None = None
         """Until then changed configuration files are not read: others may change at once."""
 
