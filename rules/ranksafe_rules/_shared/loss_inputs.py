@@ -14,6 +14,13 @@ _NO_GRADIENTS: Final = frozenset({"no_grad", "inference_mode"})
 _MAXIMUM_DEPTH: Final = 8
 
 
+def loss_of(backward: ast.Call) -> list[ast.expr]:
+    """``loss`` of ``loss.backward()``, ``scaler.scale(loss).backward()`` and ``accelerator.backward(loss)``."""
+    function = backward.func
+    receiver = [function.value] if isinstance(function, ast.Attribute) else []
+    return [*backward.args, *receiver]
+
+
 def calls_feeding(module: Module, expression: ast.expr) -> list[ast.Call]:
     """Calls that an expression is computed from, through variables and the returns of the file's own functions, the
     nearest first; those in ``torch.no_grad()`` and behind ``.detach()`` are left out."""

@@ -9,13 +9,11 @@ from typing import Final
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import callee_name
 
+from ranksafe_rules._shared.loops import Loop, loops_around
 from ranksafe_rules._shared.origins import arguments_for
 from ranksafe_rules._shared.trails.functions import called, callers
 from ranksafe_rules._shared.trails.holder import Function, Pass
 
-Loop = ast.For | ast.AsyncFor | ast.While
-_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
-_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _MAXIMUM_DEPTH: Final = 4
 _MAXIMUM_FUNCTIONS: Final = 60
 
@@ -124,15 +122,6 @@ def _repeated_by_callers(
         if loop is not None:
             return loop
     return None
-
-
-def loops_around(module: Module, node: ast.AST) -> Iterator[Loop]:
-    """The loops of the same function whose body holds a node, the innermost first; not the node itself."""
-    child, parent = node, module.parent(node)
-    while parent is not None and not isinstance(parent, _FUNCTIONS):
-        if isinstance(parent, _LOOPS) and any(child is item for item in parent.body):
-            yield parent
-        child, parent = parent, module.parent(parent)
 
 
 def header_of(loop: Loop) -> ast.expr:

@@ -12,6 +12,7 @@ from ranksafe.semantics.units import callee_name
 
 from ranksafe_rules._shared.origins import arguments_for
 from ranksafe_rules.data.rank_values import differs
+from ranksafe_rules.data.seeding import SEEDING
 
 ITERABLE: Final = "torch.utils.data.IterableDataset"
 """Its data is not chosen by a loader's sampler."""
@@ -41,9 +42,6 @@ _WHOLE_LIBRARIES: Final = frozenset(
     {"torchvision", "torchaudio", "torchtext", "datasets", "torch", "numpy", "builtins", "sklearn"}
 )
 """Their datasets know nothing of ranks by themselves."""
-_SEEDING: Final = frozenset(
-    {"manual_seed", "manual_seed_all", "seed", "seed_everything", "set_seed", "set_random_seed", "init_seeds"}
-)  # fmt: skip
 _SAME_DATASET: Final = frozenset(
     {
         "map",
@@ -89,7 +87,7 @@ def seeds_by_rank(module: Module) -> bool:
     """Whether each rank has random numbers of its own: then loaders that shuffle differ from rank to rank."""
     return any(
         speaks_of_ranks(argument) or differs(module, argument) is not None
-        for name in _SEEDING
+        for name in SEEDING
         for call in module.calls_written(name)
         for argument in (*call.args, *(keyword.value for keyword in call.keywords))
     )

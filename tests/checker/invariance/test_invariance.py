@@ -85,6 +85,11 @@ NOT_YET = {
         EXTRACTED,
     ): "the first use in a function is reported, and attributes of a parameter are not followed",
     **dict.fromkeys(
+        [("RS317", EXTRACTED), ("RS534", EXTRACTED)],
+        "what belongs to a backward is looked for in its loop and function, not in the callers of one that only goes "
+        "backward",
+    ),
+    **dict.fromkeys(
         [("RS222", EXTRACTED), ("RS223", EXTRACTED)],
         "the devices of a variable are looked for in one function",
     ),

@@ -48,6 +48,7 @@ CODES = {
     "makedirs-race": {"RS603"},
     "next-parameters-in-forward": {"RS514"},
     "no-set-epoch": {"RS310"},
+    "no-sync-after-forward": {"RS534"},
     "none-on-other-ranks": {"RS409"},
     "plain-tensor-attribute": {"RS513"},
     "rank-local-break": {"RS404"},

@@ -10,11 +10,11 @@ from typing import Final
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.structure import Function
 
+from ranksafe_rules._shared.loops import loops_around
 from ranksafe_rules._shared.loss_inputs import without_gradients
 from ranksafe_rules._shared.rank_words import asks_for_the_rank
 from ranksafe_rules._shared.trails.functions import called, class_of
-from ranksafe_rules.data.epochs import loops_around
-from ranksafe_rules.data.unseeded_split.splits import SEEDING
+from ranksafe_rules.data.seeding import SEEDING
 
 SEEDS_TORCH: Final = (
     "torch.manual_seed", "torch.random.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all",

@@ -13,11 +13,12 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.loops import Loop
 from ranksafe_rules._shared.processes import Certainty, several_processes
 from ranksafe_rules._shared.trails.follow import trail_of
 from ranksafe_rules._shared.trails.holder import Holder, Trail
 from ranksafe_rules.data.arguments import flag
-from ranksafe_rules.data.epochs import Loop, header_of, repeating_loop, trains
+from ranksafe_rules.data.epochs import header_of, repeating_loop, trains
 from ranksafe_rules.data.sampler_without_set_epoch.telling import telling
 
 SAMPLER: Final = "torch.utils.data.DistributedSampler"

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.loops import Loop
 from ranksafe_rules._shared.trails.holder import Form, Holder, Trail
 from ranksafe_rules.data.at_hand import counter, is_at_hand, is_inside
-from ranksafe_rules.data.epochs import Loop, trains
+from ranksafe_rules.data.epochs import trains
 
 
 @dataclass(frozen=True, slots=True)

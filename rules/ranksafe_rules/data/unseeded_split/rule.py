@@ -15,7 +15,8 @@ from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.processes import Certainty, several_processes
 from ranksafe_rules.data.rank_values import differs
-from ranksafe_rules.data.unseeded_split.splits import is_open, seeds_of, splitter_of
+from ranksafe_rules.data.seeding import seeds_of
+from ranksafe_rules.data.unseeded_split.splits import is_open, splitter_of
 
 _SEED_WORDS: Final = (
     "seed(",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,10 +33,6 @@ _FUNCTIONS: Final = {
 """torch 2.13.0: the default generator starts with a seed of its own in each process. scikit-learn: numpy's global
 state, as datasets 5.2.0 for its method ``train_test_split``."""
 _METHOD: Final = "train_test_split"
-
-SEEDING: Final = frozenset(
-    {"manual_seed", "manual_seed_all", "seed", "seed_everything", "set_seed", "seed_all", "set_random_seed"}
-)  # fmt: skip
 
 
 def splitter_of(module: Module, call: ast.Call) -> Splitter | None:
@@ -78,12 +73,3 @@ def _seed_in(node: ast.expr) -> ast.expr:
         if node.func.attr == "manual_seed" and len(node.args) == 1:
             return node.args[0]
     return node
-
-
-def seeds_of(module: Module) -> Iterator[ast.expr]:
-    """The numbers that the file seeds global random numbers with."""
-    for name in SEEDING:
-        for call in module.calls_written(name):
-            if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Call):
-                continue  # ``torch.Generator().manual_seed(0)``
-            yield from (call.args or [keyword.value for keyword in call.keywords])[:1]

@@ -11,7 +11,8 @@ from ranksafe.semantics.guards import Guard
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import callee_name
 
-from ranksafe_rules._shared.loss_inputs import calls_feeding
+from ranksafe_rules._shared.loops import loops_around
+from ranksafe_rules._shared.loss_inputs import calls_feeding, loss_of
 from ranksafe_rules._shared.wrapped_models import Wrapped, Wrapper, wraps_of
 
 _LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
@@ -45,7 +46,7 @@ class Accumulation:
 def accumulation_at(module: Module, backward: ast.Call) -> Accumulation | None:
     """The accumulation that a backward belongs to, if its loss comes from a wrapped model and nothing around it may
     hold back the reduction."""
-    loop = _loop_of(module, backward)
+    loop = next(loops_around(module, backward), None)
     if loop is None:
         return None
     found = _step_in_loop(module, backward, loop) or _step_after_loop(module, backward, loop)
@@ -57,15 +58,8 @@ def accumulation_at(module: Module, backward: ast.Call) -> Accumulation | None:
     return Accumulation(found[0], found[1], *forward)
 
 
-def loss_of(backward: ast.Call) -> list[ast.expr]:
-    """``loss`` of ``loss.backward()``, ``scaler.scale(loss).backward()`` and ``accelerator.backward(loss)``."""
-    function = backward.func
-    receiver = [function.value] if isinstance(function, ast.Attribute) else []
-    return [*backward.args, *receiver]
-
-
 def _forward_of(module: Module, backward: ast.Call) -> tuple[ast.Call, tuple[Wrapped, ...]] | None:
-    loop = _loop_of(module, backward)
+    loop = next(loops_around(module, backward), None)
     for loss in loss_of(backward):
         for call in calls_feeding(module, loss):
             if not isinstance(call.func, (ast.Name, ast.Attribute)):
@@ -75,18 +69,8 @@ def _forward_of(module: Module, backward: ast.Call) -> tuple[ast.Call, tuple[Wra
                 for item in wraps_of(module, call.func).known
                 if item.how in (Wrapper.DISTRIBUTED, Wrapper.PREPARED)
             )
-            if wrapped and (_loop_of(module, call) in (loop, None)):
+            if wrapped and (next(loops_around(module, call), None) in (loop, None)):
                 return call, wrapped
-    return None
-
-
-def _loop_of(module: Module, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:
-    """The innermost loop around a node in its function."""
-    current = module.parent(node)
-    while current is not None and not isinstance(current, _FUNCTIONS):
-        if isinstance(current, _LOOPS):
-            return current
-        current = module.parent(current)
     return None
 
 

@@ -1,0 +1,1 @@
+"""RS534 no-sync-after-forward."""
