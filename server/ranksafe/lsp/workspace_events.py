@@ -24,12 +24,12 @@ _PUT_OFF_SECONDS: Final = 0.1
 async def initialized(session: Session, _params: types.InitializedParams) -> None:
     """``initialized``: ask for the settings, have files watched, load the rules while nobody waits."""
     try:
+        await _watch_files(session.client)
+        await _watch_settings(session.client)
         if await _fetch_settings(session):
             everything_changed(session)
     finally:
         session.settings_known.set()
-    await _watch_files(session.client)
-    await _watch_settings(session.client)
     _ = session.projects.registry
     # Everything that stays was made: leave it out of every later garbage collection.
     gc.collect()

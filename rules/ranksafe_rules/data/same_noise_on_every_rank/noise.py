@@ -26,7 +26,7 @@ _LIKE: Final = ("torch.randn_like", "torch.rand_like")
 _SIZED: Final = {"torch.randn": 0, "torch.rand": 0, "torch.randint": 2, "torch.normal": 0}
 """Where the size begins among the positional arguments; ``torch.normal`` takes tensors of means and deviations."""
 _BY_RANK: Final = re.compile(
-    r"seed.*(rank|process_index|device_specific|worker)|(rank|process_index).*seed", re.IGNORECASE
+    r"seed.*(rank|process_index|device_specific)|(rank|process_index).*seed", re.IGNORECASE
 )
 _PARTS_OF_A_MODEL: Final = re.compile(
     r"(sequence|tensor|context|model|pipeline|ulysses)_?parallel|device_mesh|\b(sp|cp|tp)_(size|group|rank)|broadcast\(",
