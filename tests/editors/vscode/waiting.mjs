@@ -24,7 +24,12 @@ export async function until(what, read, timeout = TIMEOUT) {
 
 /** Whether an element shows within a moment. */
 export function comes(locator) {
-    return locator.waitFor({ timeout: MOMENT }).then(
+    return happens(locator.waitFor({ timeout: MOMENT }));
+}
+
+/** Whether an action ends well. */
+export function happens(action) {
+    return action.then(
         () => true,
         () => false,
     );

@@ -6,7 +6,7 @@ import { chromium } from "playwright-core";
 
 import { ProblemsView } from "./problemsView.mjs";
 import { squigglesOnPage } from "./squiggles.mjs";
-import { comes, MOMENT, plain, TIMEOUT, until } from "./waiting.mjs";
+import { comes, happens, MOMENT, plain, TIMEOUT, until } from "./waiting.mjs";
 
 /** Beside the line, or in the margin where the line leaves no room. */
 const LIGHT_BULB = '.editor-instance .lightBulbWidget, .editor-instance [class*="codicon-gutter-lightbulb"]';
@@ -102,22 +102,29 @@ export class Workbench {
         const entry = this.quickEntry(label);
         await this.until(`${label} in the quick input`, async () => {
             await this.page.keyboard.press(key);
-            await this.quickInputBox().fill(typed, { timeout: MOMENT }).catch(() => undefined);
-            if (await comes(entry)) {
+            if ((await happens(this.fillQuickInput(typed, MOMENT))) && (await comes(entry)) && (await happens(this.take(entry, MOMENT)))) {
                 return true;
             }
             await this.page.keyboard.press("Escape");
             return false;
         });
-        await this.take(entry);
     }
 
     /** The same in a quick input that a command has opened. */
     async pick(typed, label) {
-        await this.quickInputBox().fill(typed);
         const entry = this.quickEntry(label);
-        await entry.waitFor();
+        await this.fillQuickInput(typed);
         await this.take(entry);
+    }
+
+    /** Not by keys: when something else takes the focus in between, they would reach the editor's text. */
+    async fillQuickInput(typed, timeout = TIMEOUT) {
+        const write = (input, text) => {
+            input.value = text;
+            input.dispatchEvent(new Event("input", { bubbles: true }));
+        };
+        const box = this.quickInputBox().filter({ visible: true });
+        await box.evaluate(write, typed, { timeout });
     }
 
     quickInputBox() {
@@ -129,8 +136,9 @@ export class Workbench {
         return this.page.locator(".quick-input-list .monaco-list-row.focused", { hasText: label });
     }
 
-    async take(entry) {
-        await this.page.keyboard.press("Enter");
+    /** By the mouse, for the same reason. */
+    async take(entry, timeout = TIMEOUT) {
+        await entry.click({ timeout });
         // The input closes, or asks the next question.
         await entry.waitFor({ state: "hidden" });
     }

@@ -36,7 +36,7 @@ test("the report opens in a panel from its lens, in the editor's colours", { ski
 
 test("past runs are a list, and a chosen one shows its report", { skip: needsTorch }, async () => {
     await workbench.command("ranksafe: Show Past Runs");
-    await workbench.quickInputBox().fill("failing_run");
+    await workbench.fillQuickInput("failing_run");
     const entry = workbench.quickEntry("failing_run.py");
     await entry.waitFor();
     assert.match(await entry.innerText(), /failed/);

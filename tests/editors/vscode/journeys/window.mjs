@@ -8,8 +8,11 @@ import { codeServer, folder, restore, started, untrusted, USER_SETTINGS, workben
 
 test("the language status names the server and its Python", async () => {
     await workbench.open("auto_device_map.py");
-    const status = await workbench.languageStatus();
-    assert.match(status, /ranksafe \d+\.\d+/);
+    // The window may have been opened a moment ago: until the server runs, its start is told.
+    const status = await workbench.until("the server's version", async () => {
+        const text = await workbench.languageStatus();
+        return /ranksafe \d+\.\d+/.test(text) && text;
+    });
     assert.match(status, /Python 3\.\d+/);
     await workbench.screenshot("language-status");
 });
