@@ -25,6 +25,7 @@ from ranksafe.checker.dispatch import Active, Dispatcher
 from ranksafe.checker.finding import Finding
 from ranksafe.checker.kept_findings import moved_below
 from ranksafe.checker.merging import Merge, parse_unit, same_definition, with_statement_parsed
+from ranksafe.checker.room_for_calls import with_room_for_calls
 from ranksafe.checker.suppression import apply_suppressions
 from ranksafe.checker.suspects import Suspects, statement_around
 from ranksafe.checker.unit_results import UnitResults, findings_in
@@ -119,6 +120,7 @@ class Analyzer:
             for word in (metadata.code, metadata.name)
         )
 
+    @with_room_for_calls
     def open(self, path: Path | None, text: str) -> DocumentAnalysis:
         """Analyse a file from nothing."""
         return DocumentAnalysis(self, path, text)
@@ -189,6 +191,7 @@ class DocumentAnalysis:
             return self._source.text
         return "".join(self._lines_parsed)
 
+    @with_room_for_calls
     def change(
         self, text: str, first_line: int, last_line: int, lines: list[str] | None = None
     ) -> None:
@@ -219,6 +222,7 @@ class DocumentAnalysis:
         suspects = Suspects(first_line, last_line, self.blanked, around)
         self._build(suspects.after(text, added))
 
+    @with_room_for_calls
     def settle(self) -> bool:
         """Make the result what a fresh analysis gives, where the text parses; says whether the findings changed.
 
@@ -248,6 +252,7 @@ class DocumentAnalysis:
                 self._forget(unit)
             self._check(set())
 
+    @with_room_for_calls
     def reconfigure(self, analyzer: Analyzer) -> None:
         """Take over other rules, configuration, launch context or project."""
         self._analyzer = analyzer

@@ -135,17 +135,16 @@ class Active:
         wanted = self._wanted.get(rule.metadata.code)
         if wanted is None:
             called = rule.called_names if rule.listens_to == (ast.Call,) else None
+            # Which other files use this one is asked last: it takes longest.
             wanted = self._wanted[rule.metadata.code] = (
-                (not rule.mentions or self._mentions(rule.mentions))
+                (not rule.on_several_gpus or rule.follows_callers or self._is_for_several_gpus)
+                and (not rule.mentions or self._mentions(rule.mentions))
                 and (called is None or self._mentions(called))
-                and (
-                    not rule.on_several_gpus
-                    or self._is_for_several_gpus()
-                    or (rule.follows_callers and self._is_used())
-                )
+                and (not rule.on_several_gpus or self._is_for_several_gpus or self._is_used())
             )
         return wanted and rule.metadata.code not in self.failed
 
+    @cached_property
     def _is_for_several_gpus(self) -> bool:
         # How a script is started often stands in its comments.
         return self._mentions(SEVERAL_GPUS, comments=True) or self._is_trained()
@@ -178,7 +177,7 @@ class Active:
             return False
         self._words.update(dict.fromkeys(found, True))
         self._wanted.clear()
-        for name in ("by_kind", "by_called_name", "class_rules"):
+        for name in ("by_kind", "by_called_name", "class_rules", "_is_for_several_gpus"):
             self.__dict__.pop(name, None)
         return True
 

@@ -31,6 +31,7 @@ from ranksafe.cli.results import FileResult, Repair, Reported
 from ranksafe.fixes.apply import module_of
 from ranksafe.fixes.build import edits_for
 from ranksafe.launch.context import LaunchContext
+from ranksafe.semantics.facts import OF_SEVERAL_PROCESSES
 from ranksafe.semantics.project.index import ProjectIndex
 from ranksafe.semantics.project.launch_files import command_files
 from ranksafe.semantics.project.summary_store import Batch, projects_folder
@@ -110,7 +111,10 @@ class Checker:
     def look_ahead(self, roots: Iterable[Path]) -> None:
         """Find out about projects what nearly every file asks, before other processes take this one over."""
         for root in roots:
-            self._project(root).trains_with_trainer("")
+            project = self._project(root)
+            project.trains_with_trainer("")
+            for word in OF_SEVERAL_PROCESSES:
+                project.users_mention(root, word)
 
     def found_out(self) -> dict[Path, Batch]:
         """What was found out about projects since this was asked last, for another checker to keep."""

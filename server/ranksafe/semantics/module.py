@@ -26,7 +26,7 @@ from ranksafe.semantics.value_flow import ValueFlow
 from ranksafe.semantics.values import Value, Values
 from ranksafe.semantics.wrapping import may_wrap
 from ranksafe.source.recovery import parse_tolerantly
-from ranksafe.source.text import SourceText, without_comment_lines
+from ranksafe.source.text import SourceText, stands_in_code, without_comment_lines
 
 __all__ = ["Guard", "GuardKind", "Module", "ModuleFacts", "ReadKey", "Value", "Values"]
 
@@ -38,7 +38,7 @@ def _of_code(question: Callable[[str], bool]) -> Callable[[str], bool]:
 
 @cache
 def _saying(word: str) -> Callable[[str], bool]:
-    return lambda text: word in text and word in without_comment_lines(text)
+    return lambda text: stands_in_code(text, word)
 
 
 class Module(ModuleStructure):

@@ -89,6 +89,7 @@ class ProjectFiles:
         self._paths: dict[str, Path | None] = {}
         self._imports: dict[tuple[str, str], str | None] = {}
         self._folders: dict[Path, str | None] = {}
+        self._heads: dict[tuple[Path, str], bool] = {}
         self._elsewhere: dict[str, Path] | None = None
         self._filled: set[str] | None = None
 
@@ -201,6 +202,7 @@ class ProjectFiles:
         self._paths.clear()
         self._imports.clear()
         self._folders.clear()
+        self._heads.clear()
         self._elsewhere = None
         self._filled = None
 
@@ -274,15 +276,23 @@ class ProjectFiles:
     def _find(self, module: str) -> Path | None:
         parts = module.split(".")
         for base in (self.root, self.root / "src"):
-            found = _module_file(base, parts)
-            if found is not None:
-                return found
+            if self._holds(base, parts[0]):
+                found = _module_file(base, parts)
+                if found is not None:
+                    return found
         parent, _, last = module.rpartition(".")
         if parent:
             package = self.path_of(parent)
             if package is not None and package.name == "__init__.py":
                 return _module_file(package.parent, [last])
         return self._found_by_list().get(module)
+
+    def _holds(self, base: Path, head: str) -> bool:
+        """Whether a folder holds a module or a folder of that name; of most imports, as of torch's, it does not."""
+        if (base, head) not in self._heads:
+            place = os.path.join(base, head)  # noqa: PTH118
+            self._heads[base, head] = os.path.exists(place) or os.path.exists(f"{place}.py")  # noqa: PTH110
+        return self._heads[base, head]
 
     def _found_by_list(self) -> dict[str, Path]:
         """Modules whose names do not say where they are: packages below other folders than the root and ``src``, and
@@ -318,11 +328,10 @@ def _dotted(folder: Path, root: Path) -> str:
 
 
 def _module_file(base: Path, parts: list[str]) -> Path | None:
-    folder = base.joinpath(*parts)
-    package = folder / "__init__.py"
-    if package.is_file():
-        return package
-    if not folder.name:
-        return None
-    file = folder.with_suffix(".py")
-    return file if file.is_file() else None
+    # Asked for every name that is imported: a Path for each would take longer than the answer.
+    folder = os.path.join(base, *parts)  # noqa: PTH118
+    package = os.path.join(folder, "__init__.py")  # noqa: PTH118
+    if os.path.isfile(package):  # noqa: PTH113
+        return Path(package)
+    file = f"{folder}.py"
+    return Path(file) if os.path.isfile(file) else None  # noqa: PTH113

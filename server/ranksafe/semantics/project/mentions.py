@@ -4,21 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from ranksafe.semantics.project.dependents import Dependents
 from ranksafe.semantics.project.files import ProjectFiles
 from ranksafe.semantics.project.texts import ProjectTexts
-from ranksafe.source.text import without_comment_lines
+from ranksafe.source.text import stands_in_code
+
+_MOST_KEPT: Final = 8_000_000
+"""Characters: what a project of some 500 files has."""
 
 
 @dataclass(slots=True)
 class Mentions:
-    """Reads every file of the project once for each word that is asked about."""
+    """Looks through every file of the project once for each word that is asked about."""
 
     files: ProjectFiles
     texts: ProjectTexts
     dependents: Dependents
     _by_word: dict[str, set[Path]] = field(default_factory=dict)
+    _kept_texts: dict[Path, str] = field(default_factory=dict)
+    """Of as many files as may be kept in memory."""
+    _characters: int = 0
+    """Of those texts together."""
 
     def by_users(self, path: Path, word: str) -> bool:
         """Whether a word stands, outside comments, in a file or in one that imports it, directly or not."""
@@ -33,6 +41,7 @@ class Mentions:
     def text_changed(self, path: Path) -> bool:
         """A file has another text; whether it says other words of those that were asked about."""
         changed = False
+        self._characters -= len(self._kept_texts.pop(path, ""))
         for word, saying in self._by_word.items():
             if path in self.files and self._says(path, word) != (path in saying):
                 saying ^= {path}
@@ -42,6 +51,8 @@ class Mentions:
     def files_changed(self) -> None:
         """Files came or went."""
         self._by_word.clear()
+        self._kept_texts.clear()
+        self._characters = 0
 
     def _saying(self, word: str) -> set[Path]:
         if word not in self._by_word:
@@ -49,5 +60,10 @@ class Mentions:
         return self._by_word[word]
 
     def _says(self, path: Path, word: str) -> bool:
-        text = self.texts.text_of(path)
-        return text is not None and word in text and word in without_comment_lines(text)
+        text = self._kept_texts.get(path)
+        if text is None:
+            text = self.texts.text_of(path) or ""
+            if self._characters + len(text) <= _MOST_KEPT:
+                self._kept_texts[path] = text
+                self._characters += len(text)
+        return stands_in_code(text, word)

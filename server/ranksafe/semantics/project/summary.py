@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from ranksafe.semantics.walking import children
 from ranksafe.source.recovery import parse_tolerantly
 
 _LONGEST_CONSTANT: Final = 400
@@ -226,13 +227,16 @@ def _read_assignment(statement: ast.Assign | ast.AnnAssign, summary: Summary) ->
 
 
 def _made_in(cls: ast.ClassDef) -> list[str]:
-    found = []
-    for node in ast.walk(cls):
+    found: dict[str, None] = {}
+    pending: list[ast.AST] = [cls]
+    while pending:
+        node = pending.pop()
         if isinstance(node, ast.Call):
             name = dotted(node.func)
             if name is not None and name.rpartition(".")[2][:1].isupper():
-                found.append(name)
-    return found
+                found[name] = None
+        pending += children(node)
+    return list(found)
 
 
 def dotted(node: ast.expr) -> str | None:
