@@ -135,12 +135,15 @@ class Active:
         wanted = self._wanted.get(rule.metadata.code)
         if wanted is None:
             called = rule.called_names if rule.listens_to == (ast.Call,) else None
-            # Which other files use this one is asked last: it takes longest.
+            # The project is asked last: that takes longest.
             wanted = self._wanted[rule.metadata.code] = (
-                (not rule.on_several_gpus or rule.follows_callers or self._is_for_several_gpus)
-                and (not rule.mentions or self._mentions(rule.mentions))
+                (not rule.mentions or self._mentions(rule.mentions))
                 and (called is None or self._mentions(called))
-                and (not rule.on_several_gpus or self._is_for_several_gpus or self._is_used())
+                and (
+                    not rule.on_several_gpus
+                    or self._is_for_several_gpus
+                    or (rule.follows_callers and self._is_used())
+                )
             )
         return wanted and rule.metadata.code not in self.failed
 

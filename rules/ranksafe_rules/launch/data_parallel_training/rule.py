@@ -39,6 +39,7 @@ class DataParallelTraining(Rule):
         since="0.1.0",
     )
     scope = Scope.MODULE
+    at_rest = True
     mentions = frozenset({"DataParallel"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:  # noqa: ARG002
