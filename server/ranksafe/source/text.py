@@ -41,7 +41,8 @@ def stands_in_code(text: str, word: str) -> bool:
     while at >= 0:
         if not text[text.rfind("\n", 0, at) + 1 : at].lstrip(" \t").startswith("#"):
             return True
-        at = text.find(word, at + 1)
+        end = text.find("\n", at)
+        at = -1 if end < 0 else text.find(word, end)
     return False
 
 
