@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from ranksafe.checker.analysis import DocumentAnalysis
+from ranksafe.checker.analysis import Analyzer, DocumentAnalysis
+from ranksafe.checker.configuration import Configuration
+from ranksafe.checker.finding import Finding, Level
+from ranksafe.checker.registry import Registry
+from ranksafe.checker.rule import Rule, RuleMetadata, Symptom
+from ranksafe.checker.rule_folder import RuleFolder
+from ranksafe.launch.context import LaunchContext
+from ranksafe.localization import Translated
+from ranksafe.semantics.module import Module
 
 from tests.checker.incremental import noisy_analyzer, parses
 
@@ -162,3 +171,65 @@ def test_what_is_not_one_statement_alone_is_parsed_with_the_rest(
     fresh = noisy_analyzer().open(Path("train.py"), analysis.text_analysed)
     assert analysis.findings == fresh.findings
     assert (analysis.status == "complete") == parses(text)
+
+
+METHODS = """\
+import torch
+
+
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return self.half(x)
+
+    def half(self, x):
+        y = x / 2
+        return y
+"""
+
+
+class CallsOfMethods(Rule):
+    """Asks whether ``self.half`` is a method, and looks into it on request."""
+
+    metadata = RuleMetadata(
+        code="RS979",
+        name="calls-of-methods",
+        summary=Translated("Calls", "调用"),
+        level=Level.INFORMATION,
+        symptom=Symptom.CRASHES,
+        since="0.1.0",
+    )
+    listens_to = (ast.Call,)
+
+    def __init__(self, looks_inside: bool) -> None:
+        self.looks_inside = looks_inside
+        self.asked = 0
+
+    def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
+        self.asked += 1
+        cls = module.class_named("train.Net")
+        assert cls is not None
+        if self.looks_inside:
+            assert module.method(cls, "half") is not None
+        else:
+            assert module.has_method(cls, "half")
+        yield from ()
+
+
+@pytest.mark.parametrize(
+    ("looks_inside", "line", "new", "is_asked_again"),
+    [
+        (False, 8, "        y = x / 4", False),
+        (True, 8, "        y = x / 4", True),
+        (False, 7, "    def half(self, x, by=2):", True),
+    ],
+)
+def test_a_caller_is_checked_again_when_what_was_read_of_a_method_is_edited(
+    looks_inside: bool, line: int, new: str, is_asked_again: bool
+) -> None:
+    rule = CallsOfMethods(looks_inside)
+    folders = [RuleFolder(rule, Path("calls"), "calls")]
+    analyzer = Analyzer(Registry.of(folders), Configuration(), LaunchContext())
+    analysis = analyzer.open(Path("train.py"), METHODS)
+    assert rule.asked == 1
+    edited(analysis, METHODS, line, new)
+    assert rule.asked == (2 if is_asked_again else 1)

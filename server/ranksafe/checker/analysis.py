@@ -20,6 +20,7 @@ from ranksafe.checker.dependencies import (
     drop_stale_answers,
     facts_fingerprint,
     keys_of,
+    keys_of_name,
 )
 from ranksafe.checker.dispatch import Active, Dispatcher
 from ranksafe.checker.finding import Finding
@@ -323,7 +324,8 @@ class DocumentAnalysis:
         parsed_text = self._source if parsed.lines is None else SourceText("", parsed.lines)
         units = merge.merged(units_of(parsed.tree, parsed_text))
         affected: set[ReadKey] = set()
-        if self._results:
+        is_edit = bool(module.units)
+        if is_edit:
             affected = keys_of([*merge.removed, *merge.replaced_members])
         for unit in (*merge.removed, *merge.replaced_members):
             self._forget(unit)
@@ -333,7 +335,7 @@ class DocumentAnalysis:
         module.text_changed(self._source)
         for unit in (*merge.added, *merge.added_members):
             module.add_unit(unit)
-        if self._results:
+        if is_edit:
             affected |= keys_of([*merge.added, *merge.added_members])
         self._check(affected)
 
@@ -352,7 +354,7 @@ class DocumentAnalysis:
         fresh = self._parsed_again(unit, first, last, added, text)
         if fresh is None or fresh.start != unit.start or fresh.end != unit.end + added:
             return False
-        affected = keys_of([unit])
+        before = keys_of([unit])
         self._forget(unit)
         module.remove_unit(unit)
         self._splice(unit, fresh)
@@ -360,12 +362,10 @@ class DocumentAnalysis:
         module.text_changed(self._source)
         module.add_unit(fresh)
         self.status, self.blanked = "complete", frozenset()
-        after = keys_of([fresh])
+        affected = before | keys_of([fresh])
         if same_definition(unit, fresh):
-            name = fresh.nodes[0].name  # type: ignore[attr-defined]
-            for keys in (affected, after):
-                keys.discard(("binding", name))
-        self._check(affected | after)
+            affected -= keys_of_name(fresh)
+        self._check(affected)
         return True
 
     def _parsed_again(

@@ -45,12 +45,11 @@ def _own_keys(unit: Unit) -> frozenset[ReadKey]:
 def _find_keys(unit: Unit) -> Iterator[ReadKey]:
     owner = unit.owner
     yield from (("unit", unit.identity), ("all",), ("called", "*"))
+    yield from keys_of_name(unit)
     if owner is None:
-        yield from (("binding", name) for name in unit.bound_names)
         if any(isinstance(node, (ast.If, ast.Assert)) for node in unit.nodes):
             yield ("exits",)
     else:
-        yield from (("member", owner.identity, name) for name in unit.bound_names)
         yield from (("method", name) for name in unit.bound_names)
         yield from (("class", owner.identity), ("unit", owner.identity))
         for name, nodes in unit.attributes.items():
@@ -61,6 +60,13 @@ def _find_keys(unit: Unit) -> Iterator[ReadKey]:
     yield from (("called", name) for name in unit.calls())
     for statement in unit.by_kind.get(ast.Global, ()):
         yield from (("global", name) for name in statement.names)  # type: ignore[attr-defined]
+
+
+def keys_of_name(unit: Unit) -> set[ReadKey]:
+    """What those have read who know which names a unit binds, and did not look inside."""
+    if unit.owner is None:
+        return {("binding", name) for name in unit.bound_names}
+    return {("member", unit.owner.identity, name) for name in unit.bound_names}
 
 
 def drop_stale_answers(module: Module, affected: set[ReadKey]) -> None:

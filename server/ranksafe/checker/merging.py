@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from copy import copy
 
 from ranksafe.semantics.units import ClassUnit, Unit, first_line, last_line
+from ranksafe.semantics.walking import FUNCTIONS
 from ranksafe.source.recovery import parse
 from ranksafe.source.text import split_lines
 
@@ -189,13 +190,20 @@ def _shares_lines(nodes: list[ast.stmt], index: int) -> bool:
 
 
 def same_definition(old: Unit, new: Unit) -> bool:
-    """Whether both are one function of the same name: who only names it need not be checked again."""
+    """Whether both are one function or method with the same head: who only names it need not be checked again."""
     first, second = old.nodes[0], new.nodes[0]
+    if not (old.is_definition and new.is_definition and first.__class__ is second.__class__):
+        return False
+    if not isinstance(first, FUNCTIONS) or not isinstance(second, FUNCTIONS):
+        return False
+    heads = _head(first), _head(second)
     return (
-        old.owner is None
-        and old.is_definition
-        and new.is_definition
-        and isinstance(first, (ast.FunctionDef, ast.AsyncFunctionDef))
-        and first.__class__ is second.__class__
-        and first.name == second.name
+        first.name == second.name
+        and len(heads[0]) == len(heads[1])
+        and all(a is b or ast.dump(a) == ast.dump(b) for a, b in zip(*heads, strict=True))
     )
+
+
+def _head(function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.AST]:
+    parts = (function.args, function.returns, *function.decorator_list)
+    return [part for part in parts if part is not None]

@@ -38,10 +38,6 @@ class UnitResults:
     def __init__(self) -> None:
         self._readers: dict[ReadKey, set[Unit]] = defaultdict(set)
 
-    def __bool__(self) -> bool:
-        """Whether any result was stored since this was made."""
-        return bool(self._readers)
-
     def read(self, key: ReadKey) -> bool:
         """Whether some result depends on ``key``."""
         return bool(self._readers.get(key))

@@ -102,11 +102,11 @@ def _construct(run: Run, node: ast.Call, cls: Object, values: list[Value]) -> Va
 
 def _set_fields(run: Run, node: ast.Call, made: Object, values: list[Value]) -> None:
     """What a dataclass or named tuple is constructed with: the annotated names of the class, in order."""
-    if not isinstance(made.node, ast.ClassDef):
+    if not isinstance(made.node, ast.ClassDef) or made.module is None:
         return
     names = [
         statement.target.id
-        for statement in made.node.body
+        for statement in made.module.body_of(made.node)
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
     ]
     for name, value in zip(names, values[: len(node.args)], strict=False):

@@ -171,7 +171,18 @@ class ModuleStructure(UnitStore):
         )
 
     def method(self, cls: ast.ClassDef, name: str) -> Function | None:
-        """A method defined in the class itself; of several definitions the last."""
+        """A method defined in the class itself, to be looked into; of several definitions the last."""
+        found = self._method(cls, name)
+        if found is not None:
+            self.note_unit_of(found)
+        return found
+
+    def has_method(self, cls: ast.ClassDef, name: str) -> bool:
+        """Whether the class itself defines a method: who asks no more than this need not be checked again when the
+        method's body is edited."""
+        return self._method(cls, name) is not None
+
+    def _method(self, cls: ast.ClassDef, name: str) -> Function | None:
         unit = self._class_units.get(id(cls))
         if unit is not None:
             self.note("member", unit.identity, name)
@@ -287,6 +298,7 @@ class ModuleStructure(UnitStore):
 
     def returns_of(self, function: ast.AST) -> list[ast.Return]:
         """The function's own return statements, those of nested functions left out."""
+        self.note_unit_of(function)
         unit = self.unit_of(function)
         candidates = ast.walk(function) if unit is None else unit.by_kind.get(ast.Return, ())
         return [

@@ -68,7 +68,7 @@ def _lacks_sampler(module: Module, cls: ast.ClassDef) -> bool:
 
 def _has(module: Module, cls: ast.ClassDef, name: str) -> bool:
     """Whether objects of a class have an attribute."""
-    if module.attribute_stores(cls, name) or module.method(cls, name) is not None:
+    if module.attribute_stores(cls, name) or module.has_method(cls, name):
         return True
     return any(
         isinstance(target, ast.Name) and target.id == name

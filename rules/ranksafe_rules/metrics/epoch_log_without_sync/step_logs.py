@@ -34,7 +34,7 @@ def unreduced_logs(module: Module, cls: ast.ClassDef) -> list[ast.Call]:
     """``self.log`` and ``self.log_dict`` calls of the epoch, with a value made of the batch, in source order."""
     if not module.is_subclass(module.class_name(cls), *LIGHTNING_MODULES):
         return []
-    if module.method(cls, "log") is not None or module.text_says(_may_put_together):
+    if module.has_method(cls, "log") or module.text_says(_may_put_together):
         return []
     found: dict[ast.Call, None] = {}
     for name in STEPS:

@@ -119,7 +119,7 @@ def _is_own_method(module: Module, value: ast.Attribute, target: ast.Attribute) 
     """``self.forward = self.forward_train``"""
     cls = module.class_of_self(value.value)
     same = cls is not None and module.class_of_self(target.value) is cls
-    return same and cls is not None and module.method(cls, value.attr) is not None
+    return same and cls is not None and module.has_method(cls, value.attr)
 
 
 def _function_named(

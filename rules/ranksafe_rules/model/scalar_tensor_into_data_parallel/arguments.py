@@ -44,7 +44,7 @@ def _may_call_an_object(module: Module, callee: ast.expr) -> bool:
         return module.qualified_name(callee) is None
     if isinstance(callee, ast.Attribute):
         cls = module.class_of_self(callee.value)
-        if cls is None or module.method(cls, callee.attr) is not None:
+        if cls is None or module.has_method(cls, callee.attr):
             return False
         return bool(module.attribute_stores(cls, callee.attr))
     return False

@@ -138,7 +138,7 @@ def _is_plain(module: Module, cls: ast.ClassDef) -> bool:
     """Whether a class is nothing but an nn.Module with a forward, all of which can be read here."""
     if cls.decorator_list or cls.keywords or len(cls.bases) != 1:
         return False
-    if module.qualified_name(cls.bases[0]) != _MODULE or module.method(cls, "forward") is None:
+    if module.qualified_name(cls.bases[0]) != _MODULE or not module.has_method(cls, "forward"):
         return False
     if module.text_says(_may_be_left_out) or _sums_parameters(module):
         return False
