@@ -64,8 +64,12 @@ def measure(parts: set[str], packages: Path, scratch: Path) -> list[Figure]:
     if "command-line" in parts:
         say("command line")
         tree = sources.copy_tree(packages, ["trl", "accelerate"], scratch / "tree")
+        alone = {
+            name: sources.copy_tree(packages, [name], scratch / "alone" / name)
+            for name in command_line.COLD_TARGETS
+        }
         sources.copy_sample(tree, scratch / "sample", SAMPLE_LINES)
-        figures += command_line.measure(tree, scratch / "sample", scratch / "caches")
+        figures += command_line.measure(alone, tree, scratch / "sample", scratch / "caches")
     if "memory" in parts:
         say("memory")
         sources.copy_project(packages, scratch / "project", PROJECT_FILES)

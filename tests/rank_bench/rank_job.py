@@ -85,7 +85,8 @@ class Job:
         seconds, runnable = usage.get(self.agent, (0.0, True))
         if runnable or abs(seconds - self.processor_seconds) > _BUSY_SECONDS:
             self.quiet_since = time.monotonic()
-            self.processor_seconds = seconds
+        # Ranks that wait wake up now and then: over many looks that would add up to work.
+        self.processor_seconds = seconds
 
     def result(self) -> dict[str, Any]:
         """What can be told of it; a rank that was ended has no exit status."""
