@@ -15,16 +15,25 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES: dict[Language, str] = {"en": "rules.md", "zh-cn": "rules.zh-cn.md"}
 
 TITLE = Translated("Rules", "规则")
+AREAS = {
+    "1": Translated("launch", "启动"),
+    "2": Translated("devices", "设备"),
+    "3": Translated("data", "数据"),
+    "4": Translated("collectives", "集合通信"),
+    "5": Translated("model, gradients and optimizer", "模型、梯度与优化器"),
+    "6": Translated("checkpoints and files", "检查点与文件"),
+    "7": Translated("metrics and logging", "指标与日志"),
+    "0": Translated("the file itself", "文件本身"),
+}
+"""By the hundreds digit of the code."""
 INTRODUCTION = Translated(
-    "Grouped by what people see most of all on several GPUs. The number says what a rule is about: RS1 launch, RS2"
-    " devices, RS3 data, RS4 collectives, RS5 model, gradients and optimizer, RS6 checkpoints and files, RS7 metrics"
-    " and logging. `ranksafe explain RS201` shows a page in the terminal. *fix* says that `ranksafe fix` or the editor"
+    "Grouped by what people see most of all on several GPUs. The number says what a rule is about: {areas}."
+    " `ranksafe explain RS201` shows a page in the terminal. *fix* says that `ranksafe fix` or the editor"
     " can repair it, *proof* that `ranksafe prove` can run it.\n\n"
-    "Generated from the folders in `rules/` by `make docs`; do not edit.",
-    "按多 GPU 时最常见的现象分组。编号表示规则的领域：RS1 启动、RS2 设备、RS3 数据、RS4 集合通信、RS5 模型、梯度与"
-    "优化器、RS6 检查点与文件、RS7 指标与日志。`ranksafe explain RS201` 可在终端中显示规则说明。*修复* 表示"
-    " `ranksafe fix` 或编辑器可以修复，*证明* 表示 `ranksafe prove` 可以运行其示例程序。\n\n"
-    "由 `make docs` 根据 `rules/` 中的文件夹生成，请勿手动修改。",
+    "<!-- Generated from the folders in `rules/` by `make docs`; do not edit. -->",
+    "按多 GPU 时最常见的现象分组。编号表示规则的领域：{areas}。`ranksafe explain RS201` 可在终端中显示规则说明。"
+    "*修复* 表示 `ranksafe fix` 或编辑器可以修复，*证明* 表示 `ranksafe prove` 可以运行其示例程序。\n\n"
+    "<!-- 由 `make docs` 根据 `rules/` 中的文件夹生成，请勿手动修改。 -->",
 )
 HEADER = Translated(
     "| code | name | | level | fix | proof |", "| 编号 | 名称 | | 级别 | 修复 | 证明 |"
@@ -48,7 +57,10 @@ LEVELS = {
 
 def page(registry: Registry, language: Language) -> str:
     """The page's text."""
-    lines = [f"# {TITLE.in_language(language)}", "", INTRODUCTION.in_language(language)]
+    areas = [f"RS{digit} {name.in_language(language)}" for digit, name in AREAS.items()]
+    listed = "、".join(areas) if language == "zh-cn" else ", ".join(areas)
+    introduction = INTRODUCTION.in_language(language).format(areas=listed)
+    lines = [f"# {TITLE.in_language(language)}", "", introduction]
     for symptom, title in SYMPTOMS.items():
         lines += ["", f"## {title.in_language(language)}", ""]
         lines += [HEADER.in_language(language), "|---|---|---|---|---|---|"]
