@@ -5,13 +5,16 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
-import { PLATFORMS } from "./platforms.mjs";
+import { PLATFORMS, UNIVERSAL } from "./platforms.mjs";
 
 const requirements = join(dirname(fileURLToPath(import.meta.url)), "requirements.txt");
 
 /** Extension modules carry the interpreter's version in their names, so the wheels of all of these share one folder. */
 const PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14", "3.15"];
+/** pyyaml is there for libcst alone. The universal package has neither: only fixes of other packages' rules use libcst. */
 const COMPILED = new Set(["libcst", "pyyaml"]);
+/** Where the pinned version has no wheels: libcst has none for Intel Macs since 1.9. */
+const PINNED_OTHERWISE = { "darwin-x64": { libcst: "1.8.6" } };
 /** Without it libcst cannot be imported; pyyaml works without its extension module. */
 const NEEDED = new Set(["libcst"]);
 /** libcst has had wheels for the other versions for long; a new Python may come before them. */
@@ -31,9 +34,13 @@ export function findPythonWithPip(root) {
     throw new Error("No Python with pip found. Install one, or set RANKSAFE_BUILD_PYTHON to its path.");
 }
 
-function pinned() {
+/** What is bundled for `target`: name and version of each library. */
+export function pinned(target) {
     const lines = readFileSync(requirements, "utf8").split("\n").map((line) => line.trim());
-    return lines.filter((line) => line && !line.startsWith("#")).map((line) => ({ line, name: line.split("==")[0] }));
+    const all = lines.filter((line) => line && !line.startsWith("#")).map((line) => line.split("=="));
+    return all
+        .filter(([name]) => target !== UNIVERSAL || !COMPILED.has(name))
+        .map(([name, version]) => ({ name, version: PINNED_OTHERWISE[target]?.[name] ?? version }));
 }
 
 function download(python, target, version, packages, folder) {
@@ -48,9 +55,9 @@ function download(python, target, version, packages, folder) {
 
 /** Fetches what is not there yet; a folder of wheels is kept per target and list of versions. */
 function fetchWheels(python, target, cache) {
-    const key = createHash("sha256").update(readFileSync(requirements)).digest("hex").slice(0, 12);
-    const folder = join(cache, `${target}-${key}`);
-    const packages = pinned();
+    const packages = pinned(target).map(({ name, version }) => ({ name, line: `${name}==${version}` }));
+    const wanted = JSON.stringify([packages, PLATFORMS[target]]);
+    const folder = join(cache, `${target}-${createHash("sha256").update(wanted).digest("hex").slice(0, 12)}`);
     if (!existsSync(join(folder, "pure"))) {
         const pure = packages.filter(({ name }) => !COMPILED.has(name)).map(({ line }) => line);
         download(python, target, PYTHONS[0], pure, join(folder, "pure"));
@@ -75,13 +82,13 @@ function fetchWheels(python, target, cache) {
 }
 
 const UNPACK = `
-import sys, zipfile
+import re, sys, zipfile
 from pathlib import Path
 goal = Path(sys.argv[1])
 for wheel in sys.argv[2:]:
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
-            if ".dist-info/" in name and not name.endswith(("/METADATA", "LICENSE", "LICENSE.txt", "LICENSE.md", "NOTICE")):
+            if ".dist-info/" in name and not re.search(r"/(METADATA$|licen[cs]e|notice|copying)", name, re.IGNORECASE):
                 continue
             if name.endswith((".pyi", ".pxd", "/")) or "/tests/" in name:
                 continue

@@ -1,5 +1,5 @@
 // Builds dist/ranksafe-TARGET-VERSION.vsix, which needs no network to install or start.
-//   node client/bundle/package.mjs [--target linux-x64]
+//   node client/bundle/package.mjs [--target linux-x64 | universal] [--ref v0.1.0]
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
@@ -7,16 +7,16 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 import { bundleLibraries } from "./libraries.mjs";
-import { thisTarget } from "./platforms.mjs";
+import { thisTarget, UNIVERSAL } from "./platforms.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
-const { values } = parseArgs({ options: { target: { type: "string", default: thisTarget() } } });
+const { values } = parseArgs({ options: { target: { type: "string", default: thisTarget() }, ref: { type: "string", default: "HEAD" } } });
 const target = values.target;
-const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const { version, homepage } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
 
 function copySources() {
     // What tools/prebuild_rehearsal.py compiled fits Linux on x86-64 only; elsewhere it would be weight.
-    const leftOut = ["__pycache__", ".mypy_cache", ".ruff_cache", ...(target === "linux-x64" ? [] : ["prebuilt"])];
+    const leftOut = ["__pycache__", ".mypy_cache", ".ruff_cache", "cases.md", ...(target === "linux-x64" ? [] : ["prebuilt"])];
     const isSource = (path) => !leftOut.includes(basename(path)) && !path.endsWith(".pyc");
     for (const [from, to] of [
         ["server/ranksafe", "bundled/server/ranksafe"],
@@ -36,6 +36,8 @@ copySources();
 run("client/esbuild.mjs", "--production");
 mkdirSync(join(root, "dist"), { recursive: true });
 const vsix = `dist/ranksafe-${target}-${version}.vsix`;
-// Links in the README stay as they are: they point into the repository, whose address is not the package's business.
-run("node_modules/@vscode/vsce/vsce", "package", "--no-dependencies", "--target", target, "--allow-missing-repository", "--no-rewrite-relative-links", "--out", vsix);
+// Editors and the marketplaces show pictures of the README from https addresses only, so all its links become addresses.
+const links = ["--baseContentUrl", `${homepage}/blob/${values.ref}`, "--baseImagesUrl", `${homepage}/raw/${values.ref}`];
+const platform = target === UNIVERSAL ? [] : ["--target", target];
+run("node_modules/@vscode/vsce/vsce", "package", "--no-dependencies", ...platform, ...links, "--out", vsix);
 console.log(vsix);

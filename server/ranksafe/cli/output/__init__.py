@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ranksafe.checker.registry import Registry
-from ranksafe.cli.output import as_json, github, sarif
+from ranksafe.cli.output import as_json, github, gitlab, sarif
 from ranksafe.cli.results import FileResult
 from ranksafe.localization import Language
 
@@ -15,6 +15,7 @@ Renderer = Callable[[Sequence[FileResult], Registry, Language], str]
 MACHINE_FORMATS: Final[dict[str, Renderer]] = {
     "json": as_json.render,
     "github": github.render,
+    "gitlab": gitlab.render,
     "sarif": sarif.render,
 }
 """Formats that programs read; ``text`` (`ranksafe.cli.output.text`) is for people."""

@@ -1,13 +1,12 @@
 """A JSON list in the shape of ``ruff check --output-format json``, so that tools that read one read the other.
 
-Rows and columns are 1-based, columns count characters.
+Rows and columns are 1-based, columns count characters; in a notebook they are those of the cell.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from ranksafe.checker.finding import Related
@@ -20,27 +19,29 @@ from ranksafe.source.position import Position
 def render(results: Sequence[FileResult], registry: Registry, language: Language) -> str:
     """The list, one object per finding."""
     findings = [
-        _finding(result.path, item, registry, language)
-        for result in results
-        for item in result.reported
+        _finding(result, item, registry, language) for result in results for item in result.reported
     ]
     return json.dumps(findings, ensure_ascii=False, indent=2) + "\n"
 
 
-def _finding(path: Path, item: Reported, registry: Registry, language: Language) -> dict[str, Any]:
+def _finding(
+    result: FileResult, item: Reported, registry: Registry, language: Language
+) -> dict[str, Any]:
     finding = item.finding
     folder = registry.by_code(finding.code)
+    cell, start = result.place(finding.range.start)
+    end = result.place(finding.range.end)[1]
     return {
         "code": finding.code,
         "name": finding.name,
         "level": finding.level.label,
         "message": finding.message.in_language(language),
-        "filename": str(path.absolute()),
-        "cell": None,
-        "location": location(finding.range.start),
-        "end_location": location(finding.range.end),
-        "fix": None if item.repair is None else _fix(item.repair, language),
-        "related": [_related(path, related, language) for related in finding.related],
+        "filename": str(result.path.absolute()),
+        "cell": cell,
+        "location": location(start),
+        "end_location": location(end),
+        "fix": None if item.repair is None else _fix(result, item.repair, language),
+        "related": [_related(result, related, language) for related in finding.related],
         "url": None if folder is None else folder.url,
     }
 
@@ -50,25 +51,29 @@ def location(position: Position) -> dict[str, int]:
     return {"row": position.line + 1, "column": position.column + 1}
 
 
-def _fix(repair: Repair, language: Language) -> dict[str, Any]:
+def _fix(result: FileResult, repair: Repair, language: Language) -> dict[str, Any]:
     return {
         "applicability": repair.offer.applicability.value,
         "message": repair.offer.title.in_language(language),
         "edits": [
             {
                 "content": edit.new_text,
-                "location": location(edit.range.start),
-                "end_location": location(edit.range.end),
+                "location": location(result.place(edit.range.start)[1]),
+                "end_location": location(result.place(edit.range.end)[1]),
             }
             for edit in repair.edits
         ],
     }
 
 
-def _related(path: Path, related: Related, language: Language) -> dict[str, Any]:
+def _related(result: FileResult, related: Related, language: Language) -> dict[str, Any]:
+    is_here = related.path in (None, result.path)
+    cell, start = result.place(related.range.start) if is_here else (None, related.range.start)
+    end = result.place(related.range.end)[1] if is_here else related.range.end
     return {
         "message": related.message.in_language(language),
-        "filename": str((related.path or path).absolute()),
-        "location": location(related.range.start),
-        "end_location": location(related.range.end),
+        "filename": str((related.path or result.path).absolute()),
+        "cell": cell,
+        "location": location(start),
+        "end_location": location(end),
     }

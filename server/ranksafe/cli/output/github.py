@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from ranksafe.checker.finding import Finding, Level
 from ranksafe.checker.registry import Registry
@@ -16,23 +15,28 @@ _WORDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFORMATION: "no
 def render(results: Sequence[FileResult], registry: Registry, language: Language) -> str:  # noqa: ARG001
     """One command per finding; GitHub finds files relative to the checkout, where the check runs."""
     return "".join(
-        _command(result.path, item.finding, language)
-        for result in results
-        for item in result.reported
+        _command(result, item.finding, language) for result in results for item in result.reported
     )
 
 
-def _command(path: Path, finding: Finding, language: Language) -> str:
-    start, end = finding.range.start, finding.range.end
-    properties = {
+def _command(result: FileResult, finding: Finding, language: Language) -> str:
+    cell, start = result.place(finding.range.start)
+    end = finding.range.end
+    properties: dict[str, object] = {
         "title": f"ranksafe ({finding.code})",
-        "file": path.as_posix(),
-        "line": start.line + 1,
-        "col": start.column + 1,
-        "endLine": end.line + 1,
-        "endColumn": end.column + 1,
+        "file": result.path.as_posix(),
     }
     text = f"{finding.code} {finding.message.in_language(language)}"
+    if cell is None:
+        properties |= {
+            "line": start.line + 1,
+            "col": start.column + 1,
+            "endLine": end.line + 1,
+            "endColumn": end.column + 1,
+        }
+    else:
+        # GitHub counts lines of the notebook's JSON, which nobody reads.
+        text = f"cell {cell}:{start.line + 1}:{start.column + 1}: {text}"
     return command(_WORDS[finding.level], properties, text)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ranksafe import __version__
-from ranksafe.checker.finding import Level
+from ranksafe.checker.finding import Finding, Level, Related
 from ranksafe.checker.registry import Registry
 from ranksafe.checker.rule_folder import RuleFolder
 from ranksafe.cli.results import FileResult, Repair, Reported
@@ -31,7 +31,7 @@ def render(results: Sequence[FileResult], registry: Registry, language: Language
         },
         "columnKind": "unicodeCodePoints",
         "results": [
-            _result(result.path, item, language) for result in results for item in result.reported
+            _result(result, item, language) for result in results for item in result.reported
         ],
     }
     log = {
@@ -53,30 +53,44 @@ def _rule(folder: RuleFolder, language: Language) -> dict[str, Any]:
     }
 
 
-def _result(path: Path, item: Reported, language: Language) -> dict[str, Any]:
+def _result(result: FileResult, item: Reported, language: Language) -> dict[str, Any]:
     finding = item.finding
-    result: dict[str, Any] = {
+    written: dict[str, Any] = {
         "ruleId": finding.code,
         "level": _LEVELS[finding.level],
-        "message": {"text": finding.message.in_language(language)},
-        "locations": [_location(path, finding.range)],
+        "message": {"text": _in_cell(result, finding, language)},
+        "locations": [_location(result, result.path, finding.range)],
     }
     if finding.related:
-        result["relatedLocations"] = [
+        written["relatedLocations"] = [
             {
                 "id": number,
-                **_location(related.path or path, related.range),
-                "message": {"text": related.message.in_language(language)},
+                **_location(result, related.path or result.path, related.range),
+                "message": {"text": _in_cell(result, related, language)},
             }
             for number, related in enumerate(finding.related)
         ]
-    if item.repair is not None and item.repair.edits:
-        result["fixes"] = [_fix(path, item.repair, language)]
-    return result
+    if item.repair is not None and item.repair.edits and not result.cells:
+        written["fixes"] = [_fix(result.path, item.repair, language)]
+    return written
 
 
-def _location(path: Path, place: Range) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": _artifact(path), "region": _region(place)}}
+def _in_cell(result: FileResult, item: Finding | Related, language: Language) -> str:
+    """The message; after the place in a notebook, whose cells SARIF cannot name."""
+    message = item.message.in_language(language)
+    if isinstance(item, Related) and item.path not in (None, result.path):
+        return message
+    cell, start = result.place(item.range.start)
+    if cell is None:
+        return message
+    return f"cell {cell}:{start.line + 1}:{start.column + 1}: {message}"
+
+
+def _location(result: FileResult, path: Path, place: Range) -> dict[str, Any]:
+    location: dict[str, Any] = {"artifactLocation": _artifact(path)}
+    if path != result.path or not result.cells:
+        location["region"] = _region(place)
+    return {"physicalLocation": location}
 
 
 def _artifact(path: Path) -> dict[str, str]:
