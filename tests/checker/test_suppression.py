@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ranksafe.checker.comments import suppression_comments
 from ranksafe.checker.finding import Finding, Level
-from ranksafe.checker.suppression import apply_suppressions, suppress
+from ranksafe.checker.suppression import apply_suppressions, suppress, suppress_in_file
 from ranksafe.localization import Translated
 from ranksafe.source.position import Position, Range
 from ranksafe.source.text import SourceText
@@ -136,6 +136,30 @@ def test_suppressing_a_finding(text: str, line: int, expected: str) -> None:
     assert codes(edited, finding(line), finding(line, "RS301", "batch-split"))[-1:] != [
         (line, "RS201")
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("f()\n", "# ranksafe: ignore-file[RS201]\nf()\n"),
+        ("\r\nf()\r\n", "# ranksafe: ignore-file[RS201]\r\n\r\nf()\r\n"),
+        ("#!python\nf()\n", "#!python\n# ranksafe: ignore-file[RS201]\nf()\n"),
+        (
+            "# ours\n# -*- coding: gbk -*-\nf()\n",
+            "# ours\n# -*- coding: gbk -*-\n# ranksafe: ignore-file[RS201]\nf()\n",
+        ),
+        (
+            "# ranksafe: ignore-file[RS301]\nf()\n",
+            "# ranksafe: ignore-file[RS301, RS201]\nf()\n",
+        ),
+        ("", "# ranksafe: ignore-file[RS201]\n"),
+    ],
+)
+def test_suppressing_a_rule_in_a_file(text: str, expected: str) -> None:
+    edited = SourceText(text).edited([suppress_in_file(text, "RS201")])
+    assert edited == expected
+    line = edited.count("\n") - 1
+    assert (line, "RS201") not in codes(edited, finding(line))
 
 
 @given(st.text(alphabet="#\"'()[]{}\\\n\r ranksafe:ignoRS201,def@中\u2028🤗", max_size=200))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,19 @@ def test_json_has_the_shape_that_ruff_has(project: Path, call: Call) -> None:
     start, end = edit["location"]["column"] - 1, edit["end_location"]["column"] - 1
     assert row[:start] + edit["content"] + row[end:] == FIXED.splitlines()[4]
     assert finding["related"][0]["location"]["row"] == 6
+    assert finding["related"][0]["cell"] is None
+
+
+def test_what_is_assumed_of_the_launch_is_told(project: Path, call: Call) -> None:
+    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    out = call("check").out
+    assert "plain `python` is assumed" in out
+    assert "2 are assumed" in out
+    known = call("check", "--gpus", "4", "--launcher", "accelerate").out
+    assert "assumed" not in known
+    assert "假定为 2 个" in call("check", "--launcher", "torchrun", "--lang", "zh-cn").out
+    (project / "train.py").write_text(FIXED, encoding="utf-8")
+    assert call("check").out == "Nothing found in 1 file.\n"
 
 
 def test_json_of_nothing(project: Path, call: Call) -> None:
@@ -99,6 +113,23 @@ def test_github_annotations(project: Path, call: Call) -> None:
     out = call("check", "--output-format", "github").out
     assert out.startswith("::warning title=ranksafe (RS201),file=train.py,line=5,col=70,")
     assert out.count("\n") == 1
+
+
+def test_a_code_quality_report_of_gitlab(project: Path, call: Call) -> None:
+    twice = DEVICE_MAP + DEVICE_MAP.split("\n", 2)[2]
+    (project / "train.py").write_text(twice, encoding="utf-8")
+    first, second = json.loads(call("check", "--output-format", "gitlab").out)
+    assert first["location"] == {"path": "train.py", "lines": {"begin": 5}}
+    assert (first["check_name"], first["severity"]) == ("RS201", "major")
+    assert first["description"] == second["description"]
+    assert first["fingerprint"] != second["fingerprint"]
+    (project / "train.py").write_text("# moved\n" + twice, encoding="utf-8")
+    absolute = call("check", "--output-format", "gitlab", "--lang", "zh-cn", str(project)).out
+    moved = json.loads(absolute)
+    assert moved[0]["location"] == {"path": "train.py", "lines": {"begin": 6}}
+    assert [item["fingerprint"] for item in moved] == [
+        item["fingerprint"] for item in (first, second)
+    ]
 
 
 def test_sarif(project: Path, call: Call) -> None:
@@ -190,6 +221,9 @@ def test_versions_of_the_projects_environment(project: Path, call: Call) -> None
     (project / ".venv/bin").mkdir()
     (project / ".venv/bin/python").touch()
     assert "4.51.3" in call("check", "--launcher", "accelerate").out
+    # As pre-commit starts it: the active environment is that of ranksafe, without torch.
+    active = call("check", "--launcher", "accelerate", VIRTUAL_ENV=sys.prefix)
+    assert "4.51.3" in active.out
     assert (
         "4.52.0"
         in call("check", "--launcher", "accelerate", "--assume", "transformers==4.52.0").out
@@ -226,13 +260,6 @@ def test_other_encodings(project: Path, call: Call) -> None:
     assert "模型" in out
 
 
-def test_a_half_typed_file_is_checked_in_part(project: Path, call: Call) -> None:
-    (project / "train.py").write_text(DEVICE_MAP + "def f(:\n", encoding="utf-8")
-    answer = call("check")
-    assert answer.status == 1
-    assert "partly checked" in answer.error
-
-
 LONG = "import torch.distributed as dist\n\n\ndef long(x):\n" + "    dist.all_reduce(x)\n" * 3001
 """More statements than rank flow follows."""
 
@@ -255,6 +282,21 @@ def test_folders_of_others_are_left_out(project: Path, call: Call) -> None:
     found = {line.split(":")[0] for line in call("check").out.splitlines() if "[RS201]" in line}
     assert found == {"src/a.py"}
     assert call("check", "generated/a.py").status == 1
+
+
+@pytest.mark.parametrize("command", ["check", "fix"])
+def test_excluded_files_that_are_named(project: Path, call: Call, command: str) -> None:
+    files = ("src/a.py", "generated/deep/a.py", "node_modules/a.py")
+    for name in files:
+        (project / name).parent.mkdir(parents=True)
+        (project / name).write_text(DEVICE_MAP, encoding="utf-8")
+    (project / "ranksafe.toml").write_text('exclude = ["generated"]', encoding="utf-8")
+    left_out = call(command, "--force-exclude", *files[1:], str(project / files[1]))
+    assert (left_out.status, DEVICE_MAP) == (0, (project / files[1]).read_text())
+    for name in files:
+        wanted = 1 if name == files[0] else 0
+        assert call(command, "--force-exclude", name).status == wanted
+        assert call(command, name).status == 1
 
 
 def test_add_ignore_silences_every_finding_and_nothing_else(project: Path, call: Call) -> None:

@@ -197,7 +197,8 @@ def test_what_could_not_be_read_is_not_counted_as_checked(call: Call, project: P
     (project / "binary.py").write_bytes(b"\0\1\2")
     (project / "clean.py").write_text("x = 1\n")
     answer = call("check", "binary.py", "clean.py")
-    assert (answer.status, answer.out) == (2, "Nothing found in 1 file.\n")
+    said = "Nothing found in 1 file. Not checked: 1 file named above.\n"
+    assert (answer.status, answer.out) == (2, said)
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is needed (util-linux)")

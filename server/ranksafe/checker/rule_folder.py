@@ -13,7 +13,9 @@ from ranksafe.localization import Language
 
 README_NAMES: Final[dict[Language, str]] = {"en": "README.md", "zh-cn": "README.zh-cn.md"}
 
-RULE_PAGES = "https://github.com/ranksafe/ranksafe/blob/main/docs/rules.md"
+REPOSITORY = "https://github.com/ranksafe/ranksafe/blob/main"
+"""Where the repository's files are read; nothing else says it."""
+RULE_PAGES = f"{REPOSITORY}/docs/rules.md"
 """Where a rule's page is found by people who have no checkout; the anchor is the code."""
 
 

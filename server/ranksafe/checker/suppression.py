@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 
 from ranksafe.checker.comments import (
@@ -73,6 +74,26 @@ def suppress(text: str, finding: Finding) -> Edit:
     return Edit(Range(start, end), f"  # ranksafe: ignore[{finding.code}]")
 
 
+def suppress_in_file(text: str, code: str) -> Edit:
+    """The edit that silences a rule in the whole file: into the comment at its top, else a new one."""
+    for comment in suppression_comments(text):
+        if comment.coverage is Coverage.FILE and comment.at_top and comment.rules:
+            place = comment.rules[-1].range.end
+            return Edit(Range(place, place), f", {code}")
+    lines = split_lines(text)
+    first = max((number + 1 for number in (0, 1) if _has_its_place(lines, number)), default=0)
+    end = "\r\n" if lines[0].endswith("\r\n") else "\n"
+    place = Position(first, 0)
+    return Edit(Range(place, place), f"# ranksafe: ignore-file[{code}]{end}")
+
+
+def _has_its_place(lines: list[str], number: int) -> bool:
+    """A line that means nothing elsewhere: the interpreter's, first, and the encoding's, first or second (PEP 263)."""
+    if number >= len(lines):
+        return False
+    return (number == 0 and lines[0].startswith("#!")) or bool(_ENCODING.match(lines[number]))
+
+
 def _line_that_takes_a_comment(lines: list[str], line: int) -> int:
     """The given line, or the next one that does not end in a backslash or inside a string of several lines."""
     probe = "# ranksafe: ignore[RS001]"
@@ -104,6 +125,7 @@ def _rules_that_silence(comment: SuppressionComment, finding: Finding) -> list[N
     ]
 
 
+_ENCODING = re.compile(r"[ \t\f]*#.*?coding[:=]")
 _NAMES_NO_RULE = Translated(
     "this comment silences nothing: write the rule in brackets, as in `ignore[RS101]`",
     "此注释不会屏蔽任何提示：请在方括号中写明规则，例如 `ignore[RS101]`",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from ranksafe.cli.output_options import add_output_arguments
+from ranksafe.cli.output_options import add_output_arguments, add_quiet_argument
 from ranksafe.cli.running import carry_out
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.attach import attach
@@ -19,6 +19,7 @@ _RUN = Translated(
 def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     """The arguments of `attach`."""
     parser.add_argument("run", nargs="?", metavar="RUN", help=_RUN.in_language(language))
+    add_quiet_argument(parser, language)
     add_output_arguments(parser, language, ("text", "json", "github"))
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from ranksafe.checker.analysis import given_up
 from ranksafe.checker.finding import Level
 from ranksafe.checker.registry import Registry
-from ranksafe.checker.suppression import suppress
-from ranksafe.cli.checking import Checker, check_files, context_of
-from ranksafe.cli.files import find_files
+from ranksafe.cli.add_ignores import add_ignores
+from ranksafe.cli.checker import Checker, context_of
+from ranksafe.cli.checking import check_files
+from ranksafe.cli.files import FoundFiles, find_files
 from ranksafe.cli.options import (
     BROKEN_CONFIGURATION,
     AnalysisOptions,
@@ -24,11 +25,13 @@ from ranksafe.cli.options import (
 from ranksafe.cli.output import MACHINE_FORMATS
 from ranksafe.cli.output import text as text_output
 from ranksafe.cli.output_options import add_format_argument
-from ranksafe.cli.reading import UnreadableSource, decode_source, not_written, read_source
+from ranksafe.cli.reading import SourceFile, UnreadableSource, decode_source, read_source
 from ranksafe.cli.results import FileResult
 from ranksafe.cli.terminal import fail, note, style_for
+from ranksafe.cli.watching import watch
+from ranksafe.launch.context import DEFAULT_GPUS, Launcher
 from ranksafe.localization import Language, Translated
-from ranksafe.source.text import SourceText, split_lines
+from ranksafe.source.text import split_lines
 
 CLEAN, FOUND, USED_WRONGLY = 0, 1, 2
 
@@ -42,14 +45,31 @@ _HELP = {
         "write a suppression comment at every finding instead of printing it",
         "不输出提示，而是在每处提示写入屏蔽注释",
     ),
+    "statistics": Translated(
+        "count the findings of each rule instead of printing them", "只统计每条规则的提示数量"
+    ),
+    "watch": Translated(
+        "check again whenever a file of the project has changed",
+        "项目文件发生变化时重新检查",
+    ),
     "no-cache": Translated("neither read nor write kept results", "不读取也不写入缓存的结果"),
 }
 _NO_SUCH_PATH = Translated("{path}: no such file or folder", "{path}：文件或文件夹不存在")
-_PARTLY = Translated(
-    "partly checked: statements that do not parse were left out",
-    "部分检查：无法解析的语句已跳过",
+_LAUNCHER_ASSUMED = Translated(
+    "Nothing says how these scripts are started: plain `python` is assumed where the script shows no other launcher, "
+    "while `ranksafe run` starts accelerate or torchrun wherever it can (`--launcher`).",
+    "未说明脚本如何启动：脚本未显示其他启动器时假定为普通的 `python`，而 `ranksafe run` 会尽可能使用 accelerate 或 "
+    "torchrun（`--launcher`）。",
 )
-_ADDED = Translated("Suppressions added: {count}.", "已添加 {count} 条屏蔽注释。")
+_GPUS_ASSUMED = Translated(
+    "Nothing says on how many GPUs they run: {count} are assumed, while `ranksafe run` takes all that are free "
+    "(`--gpus`).",
+    "未说明使用多少个 GPU：假定为 {count} 个，而 `ranksafe run` 会使用所有空闲的 GPU（`--gpus`）。",
+)
+_NOT_WATCHED = Translated(
+    "`--watch` is for files, and not with `--add-ignore`",
+    "`--watch` 只能用于文件，且不能与 `--add-ignore` 同时使用",
+)
 _NOT_WITH_STDIN = Translated(
     "`-` cannot be combined with other paths", "`-` 不能与其他路径同时使用"
 )
@@ -71,127 +91,137 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     )
     parser.add_argument("--exit-zero", action="store_true", help=text("exit-zero"))
     parser.add_argument("--add-ignore", action="store_true", help=text("add-ignore"))
+    parser.add_argument("--statistics", action="store_true", help=text("statistics"))
+    parser.add_argument("--watch", action="store_true", help=text("watch"))
     parser.add_argument("--no-cache", action="store_true", help=text("no-cache"))
 
 
 def execute(arguments: argparse.Namespace, language: Language) -> int:
     """Check and print; 0 nothing at or above ``--fail-on``, 1 findings, 2 used wrongly or broken."""
-    try:
-        return _check(arguments, language)
-    except UsedWrongly as error:
-        return fail(error.message.in_language(language), USED_WRONGLY)
-    except FileNotFoundError as error:
-        return fail(_NO_SUCH_PATH.filled(path=error).in_language(language), USED_WRONGLY)
+    if arguments.watch and ("-" in arguments.paths or arguments.add_ignore):
+        return fail(_NOT_WATCHED.in_language(language), USED_WRONGLY)
+    if arguments.watch:
+        named = [Path(path) for path in arguments.paths or ["."]]
+        roots = {path if path.is_dir() else path.parent for path in named}
+        watch(lambda: _Checking(arguments, language).run(), roots, named, language)
+    return _Checking(arguments, language).run()
 
 
-def _check(arguments: argparse.Namespace, language: Language) -> int:
-    options = read_analysis_options(arguments)
-    registry = Registry.load()
-    from_stdin = "-" in arguments.paths
-    if from_stdin:
-        if len(arguments.paths) > 1:
+class _Checking:
+    """One call of the command."""
+
+    def __init__(self, arguments: argparse.Namespace, language: Language) -> None:
+        self._arguments = arguments
+        self._language = language
+        self._named = {Path(path) for path in arguments.paths or ["."]}
+        self._with_edits = arguments.output_format in ("json", "sarif")
+        self._found = FoundFiles()
+        self._stdin: SourceFile | None = None
+
+    def run(self) -> int:
+        """Check and print; returns the exit status."""
+        try:
+            return self._run()
+        except UsedWrongly as error:
+            return fail(error.message.in_language(self._language), USED_WRONGLY)
+        except FileNotFoundError as error:
+            said = _NO_SUCH_PATH.filled(path=error)
+            return fail(said.in_language(self._language), USED_WRONGLY)
+
+    def _run(self) -> int:
+        options = read_analysis_options(self._arguments)
+        registry = Registry.load()
+        from_stdin = "-" in self._arguments.paths
+        if from_stdin and len(self._arguments.paths) > 1:
             raise UsedWrongly(_NOT_WITH_STDIN)
-        name = arguments.stdin_filename or Path("-")
-        data = sys.stdin.buffer.read()
-        results = [_check_stdin(name, data, arguments, options, registry)]
-        named = {name}
-    else:
-        data = b""
-        named = {Path(path) for path in arguments.paths or ["."]}
-        results = check_files(
-            find_files(sorted(named), options.configurations, language),
+        check = self._check_stdin if from_stdin else self._check_files
+        results = check(options, registry)
+        options.check_selectors(registry)
+        if options.report_problems(self._language):
+            return fail(BROKEN_CONFIGURATION.in_language(self._language), USED_WRONGLY)
+        if self._arguments.add_ignore and not from_stdin:
+            return add_ignores(results, self._language)
+        self._print(results, registry, options)
+        broken = self._report_files(results)
+        return USED_WRONGLY if broken else self._status(results)
+
+    def _check_stdin(self, options: AnalysisOptions, registry: Registry) -> list[FileResult]:
+        name = self._arguments.stdin_filename or Path("-")
+        self._named = {name}
+        try:
+            self._stdin = decode_source(name, sys.stdin.buffer.read())
+        except UnreadableSource as error:
+            return [FileResult(name, problem=error.message)]
+        checker = Checker(registry, with_edits=self._with_edits)
+        return [checker.check_source(self._stdin, context_of(name, options))]
+
+    def _check_files(self, options: AnalysisOptions, registry: Registry) -> list[FileResult]:
+        self._found = find_files(
+            sorted(self._named),
+            options.configurations,
+            self._language,
+            respect_gitignore=self._arguments.respect_gitignore,
+            force_exclude=self._arguments.force_exclude,
+        )
+        return check_files(
+            self._found.files,
             options,
             registry,
-            with_edits=arguments.output_format in ("json", "sarif"),
-            use_cache=not arguments.no_cache,
+            with_edits=self._with_edits,
+            use_cache=not self._arguments.no_cache,
+            language=self._language,
         )
-    options.check_selectors(registry, language)
-    if options.report_problems(language):
-        return fail(BROKEN_CONFIGURATION.in_language(language), USED_WRONGLY)
-    if arguments.add_ignore and not from_stdin:
-        return _add_ignores(results, language)
-    _print(results, arguments, registry, language, data)
-    broken = _report_files(results, named, language)
-    return USED_WRONGLY if broken else _status(results, arguments)
 
+    def _print(
+        self, results: Sequence[FileResult], registry: Registry, options: AnalysisOptions
+    ) -> None:
+        language = self._language
+        if self._arguments.output_format != "text":
+            render = MACHINE_FORMATS[self._arguments.output_format]
+            sys.stdout.write(render(results, registry, language))
+            return
+        style = style_for(self._arguments.color, sys.stdout)
 
-def _check_stdin(
-    name: Path,
-    data: bytes,
-    arguments: argparse.Namespace,
-    options: AnalysisOptions,
-    registry: Registry,
-) -> FileResult:
-    try:
-        text = decode_source(name, data).text
-    except UnreadableSource as error:
-        return FileResult(name, problem=error.message)
-    checker = Checker(registry, with_edits=arguments.output_format in ("json", "sarif"))
-    return checker.check_text(name, text, context_of(name, options))
+        @lru_cache(maxsize=8)
+        def lines(path: Path) -> list[str]:
+            try:
+                is_stdin = self._stdin is not None and path == self._stdin.path
+                source = self._stdin if is_stdin else read_source(path)
+            except UnreadableSource:
+                return []
+            return split_lines(source.text) if source is not None else []
 
+        if self._arguments.statistics:
+            for line in text_output.statistics(results, language, style):
+                print(line)
+        else:
+            for piece in text_output.render(results, lines, language, style):
+                print(piece)
+        self._print_assumptions(results, options)
+        print(text_output.summary(results, self._found, language))
 
-def _print(
-    results: Sequence[FileResult],
-    arguments: argparse.Namespace,
-    registry: Registry,
-    language: Language,
-    stdin: bytes,
-) -> None:
-    if arguments.output_format != "text":
-        sys.stdout.write(MACHINE_FORMATS[arguments.output_format](results, registry, language))
-        return
-    style = style_for(arguments.color, sys.stdout)
+    def _print_assumptions(self, results: Sequence[FileResult], options: AnalysisOptions) -> None:
+        """What is not known of the launch of files with findings; `ranksafe run` looks at script and machine."""
+        launches = [options.launch_of(result.path) for result in results if result.reported]
+        if any(launch.launcher is Launcher.UNKNOWN for launch in launches):
+            print(_LAUNCHER_ASSUMED.in_language(self._language))
+        if any(launch.gpus is None for launch in launches):
+            said = _GPUS_ASSUMED.filled(count=DEFAULT_GPUS)
+            print(said.in_language(self._language))
 
-    @lru_cache(maxsize=8)
-    def lines(path: Path) -> list[str]:
-        try:
-            is_stdin = bool(stdin) and path == results[0].path
-            source = decode_source(path, stdin) if is_stdin else read_source(path)
-        except UnreadableSource:
-            return []
-        return split_lines(source.text)
+    def _report_files(self, results: Sequence[FileResult]) -> bool:
+        """Say which files were not checked; whether one of them was named by the user."""
+        broken = False
+        for result in results:
+            if result.problem is not None:
+                note(f"{result.path}: {result.problem.in_language(self._language)}")
+                broken = broken or result.path in self._named
+            for name in result.given_up:
+                note(f"{result.path}: {given_up(name).in_language(self._language)}")
+        return broken
 
-    for piece in text_output.render(results, lines, language, style):
-        print(piece)
-    print(text_output.summary(results, language))
-
-
-def _report_files(results: Sequence[FileResult], named: set[Path], language: Language) -> bool:
-    """Say which files were not, or only partly, checked; whether one of them was named by the user."""
-    broken = False
-    for result in results:
-        if result.problem is not None:
-            note(f"{result.path}: {result.problem.in_language(language)}")
-            broken = broken or result.path in named
-        elif result.partial:
-            note(f"{result.path}: {_PARTLY.in_language(language)}")
-        for name in result.given_up:
-            note(f"{result.path}: {given_up(name).in_language(language)}")
-    return broken
-
-
-def _status(results: Sequence[FileResult], arguments: argparse.Namespace) -> int:
-    threshold = Level[arguments.fail_on.upper()]
-    found = any(item.finding.level >= threshold for result in results for item in result.reported)
-    return FOUND if found and not arguments.exit_zero else CLEAN
-
-
-def _add_ignores(results: Sequence[FileResult], language: Language) -> int:
-    """One comment per finding; an edit at a time, since two findings may share a line and then one comment."""
-    count = 0
-    for result in results:
-        if not result.reported:
-            continue
-        try:
-            source = read_source(result.path)
-            text = source.text
-            for item in sorted(result.reported, key=lambda item: item.finding.range, reverse=True):
-                text = SourceText(text).edited([suppress(text, item.finding)])
-                count += 1
-            source.write(text)
-        except UnreadableSource as error:
-            return fail(f"{result.path}: {error.message.in_language(language)}", USED_WRONGLY)
-        except (OSError, UnicodeEncodeError) as error:
-            return fail(not_written(result.path, error).in_language(language), USED_WRONGLY)
-    print(_ADDED.filled(count=count).in_language(language))
-    return CLEAN
+    def _status(self, results: Sequence[FileResult]) -> int:
+        threshold = Level[self._arguments.fail_on.upper()]
+        levels = [item.finding.level for result in results for item in result.reported]
+        found = any(level >= threshold for level in levels)
+        return FOUND if found and not self._arguments.exit_zero else CLEAN

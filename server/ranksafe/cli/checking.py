@@ -5,18 +5,13 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import re
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ranksafe.checker.analysis import RELEVANT, Analyzer, DocumentAnalysis
-from ranksafe.checker.comments import MARKER
-from ranksafe.checker.configuration import Configuration
-from ranksafe.checker.finding import Finding
 from ranksafe.checker.registry import Registry
 from ranksafe.cli.cache import (
     ResultCache,
@@ -25,139 +20,26 @@ from ranksafe.cli.cache import (
     project_state,
     rules_fingerprint,
 )
+from ranksafe.cli.checker import Checker, Context, Job, context_of, is_relevant
 from ranksafe.cli.options import AnalysisOptions
-from ranksafe.cli.reading import BINARY, UnreadableSource, decode_source, read_bytes
-from ranksafe.cli.results import FileResult, Repair, Reported
-from ranksafe.fixes.apply import module_of
-from ranksafe.fixes.build import edits_for
-from ranksafe.launch.context import LaunchContext
-from ranksafe.semantics.facts import OF_SEVERAL_PROCESSES
+from ranksafe.cli.progress import Progress
+from ranksafe.cli.reading import BINARY, UnreadableSource, read_bytes
+from ranksafe.cli.results import FileResult
+from ranksafe.localization import Language, Translated
 from ranksafe.semantics.project.index import ProjectIndex
 from ranksafe.semantics.project.launch_files import command_files
-from ranksafe.semantics.project.summary_store import Batch, projects_folder
-
-_RELEVANT = re.compile(f"{RELEVANT.pattern}|{MARKER}".encode("ascii"))
+from ranksafe.semantics.project.summary_store import Batch
 
 CACHED_FROM = 8
 """Files to check below which looking whether the project has changed costs more than the cache saves."""
 
+_MANY = 500
+"""Files of a project that takes over a second to look ahead in."""
+_READING = Translated("reading {count} files", "正在读取 {count} 个文件")
+_DONE = Translated("checked {done} of {count} files", "已检查 {done}/{count} 个文件")
+
 PARALLEL_FROM = 20
 """Files to analyse below which starting other processes costs more than it saves."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """All that a file's findings depend on besides its text."""
-
-    configuration: Configuration
-    launch: LaunchContext
-    root: Path
-    """The project's folder: its other files may matter."""
-
-    @property
-    def key(self) -> str:
-        """The same for contexts that give the same findings."""
-        launch = self.launch
-        versions = sorted(launch.versions.items())
-        return (
-            f"{self.configuration!r} {launch.gpus} {launch.launcher.value} {versions} {self.root}"
-        )
-
-
-def context_of(path: Path, options: AnalysisOptions) -> Context:
-    """The context of a file."""
-    root = options.root_of(path)
-    return Context(options.configuration_of(path), options.launch_of(path), root)
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One file to analyse."""
-
-    path: Path
-    data: bytes
-    context: Context
-
-
-class Checker:
-    """Checks files in this process; makes one analyzer for each context.
-
-    ``keeps``: whether what is found out about a project is kept for the next time.
-    """
-
-    def __init__(self, registry: Registry, *, with_edits: bool, keeps: bool = False) -> None:
-        self.registry = registry
-        self.with_edits = with_edits
-        self.keeps = keeps
-        self._stores = projects_folder(os.environ) if keeps else None
-        self._analyzers: dict[str, Analyzer] = {}
-        self._projects: dict[Path, ProjectIndex] = {}
-
-    def analyse(self, path: Path | None, text: str, context: Context) -> DocumentAnalysis:
-        """The analysis of one text."""
-        key = context.key
-        analyzer = self._analyzers.get(key)
-        if analyzer is None:
-            project = self._project(context.root)
-            analyzer = Analyzer(self.registry, context.configuration, context.launch, project)
-            self._analyzers[key] = analyzer
-        return analyzer.open(path, text)
-
-    def _project(self, root: Path) -> ProjectIndex:
-        if root not in self._projects:
-            self._projects[root] = ProjectIndex(root, store_folder=self._stores)
-        return self._projects[root]
-
-    def look_ahead(self, roots: Iterable[Path]) -> None:
-        """Find out about projects what nearly every file asks, before other processes take this one over."""
-        for root in roots:
-            project = self._project(root)
-            project.trains_with_trainer("")
-            for word in OF_SEVERAL_PROCESSES:
-                project.users_mention(root, word)
-
-    def found_out(self) -> dict[Path, Batch]:
-        """What was found out about projects since this was asked last, for another checker to keep."""
-        batches = {root: project.store.drain() for root, project in self._projects.items()}
-        return {root: batch for root, batch in batches.items() if batch is not None}
-
-    def take_over(self, batches: Mapping[Path, Batch]) -> None:
-        """Add what another checker has found out."""
-        for root, batch in batches.items():
-            self._project(root).store.add(batch)
-
-    def keep(self) -> None:
-        """Write what was found out for the next time."""
-        for project in self._projects.values():
-            project.store.flush()
-
-    def check(self, job: Job) -> FileResult:
-        """The result for one file."""
-        try:
-            source = decode_source(job.path, job.data)
-        except UnreadableSource as error:
-            return FileResult(job.path, problem=error.message)
-        return self.check_text(job.path, source.text, job.context)
-
-    def check_text(self, path: Path, text: str, context: Context) -> FileResult:
-        """The result for a text that stands, or will stand, in ``path``."""
-        analysis = self.analyse(path, text, context)
-        reported = tuple(self._reported(finding, analysis) for finding in analysis.findings)
-        given_up = analysis.given_up
-        analysis.close()
-        return FileResult(path, reported, partial=analysis.status != "complete", given_up=given_up)
-
-    def _reported(self, finding: Finding, analysis: DocumentAnalysis) -> Reported:
-        if not self.with_edits or not finding.fixes:
-            return Reported(finding)
-        offer = finding.fixes[0]
-        edits = edits_for(finding, offer, module_of(analysis), self.registry)
-        return Reported(finding, Repair(offer, edits or ()))
-
-
-def is_relevant(data: bytes) -> bool:
-    """Whether a file's content can have findings at all; asked before it is even decoded."""
-    return _RELEVANT.search(data) is not None
 
 
 def check_files(
@@ -167,8 +49,9 @@ def check_files(
     *,
     with_edits: bool,
     use_cache: bool,
+    language: Language,
 ) -> list[FileResult]:
-    """The results of all files, in their order."""
+    """The results of all files, in their order. Work of over a second shows on a terminal how far it is."""
     store = _Store(registry, with_edits, enabled=use_cache and len(paths) >= CACHED_FROM)
     results: dict[Path, FileResult] = {}
     jobs: list[Job] = []
@@ -179,9 +62,14 @@ def check_files(
         else:
             jobs.append(found)
     checker = Checker(registry, with_edits=with_edits, keeps=use_cache)
-    for job, result in zip(jobs, _check_jobs(jobs, checker), strict=True):
-        results[job.path] = result
-        store.keep(job, result)
+    with Progress() as progress:
+        if len(jobs) >= _MANY:
+            progress.show(_READING.filled(count=len(jobs)).in_language(language), at_once=True)
+        for job, result in zip(jobs, _check_jobs(jobs, checker), strict=True):
+            results[job.path] = result
+            store.keep(job, result)
+            done = len(results) - len(paths) + len(jobs)
+            progress.show(_DONE.filled(done=done, count=len(jobs)).in_language(language))
     store.save()
     return [results[path] for path in paths]
 
@@ -222,7 +110,7 @@ class _Store:
                 return _under_name(kept, path)
             self._seen[path] = (stat, hashed)
         job = Job(path, data, context)
-        if is_relevant(data):
+        if is_relevant(path, data):
             return job
         result = FileResult(path, problem=BINARY if b"\0" in data else None)
         self.keep(job, result, alone=True)

@@ -16,6 +16,7 @@ from ranksafe.cli.render_failure import render_failure
 from ranksafe.cli.terminal import Style, fail, harmless, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.diagnosis.follow_log import FollowedLog, same_failure
+from ranksafe.runs.log_text import is_binary
 from ranksafe.runs.model import Failure
 from ranksafe.runs.serialize import failure_json
 
@@ -28,6 +29,10 @@ _LOG_HELP = Translated(
     "日志文件；- 表示标准输入，边读边解释",
 )
 _UNREADABLE = Translated("{path} cannot be read: {reason}", "无法读取 {path}：{reason}")
+_BINARY = Translated(
+    "{path} is no log: it is a binary or packed file (unpack it first)",
+    "{path} 不是日志：它是二进制文件或压缩文件（请先解压）",
+)
 _NOTHING = Translated("No failure was recognised in this log.", "在此日志中没有识别出故障。")
 _ENDS_WITH = Translated("It ends with:", "日志结尾：")
 _AT_THE_END = Translated("At the end of the log:", "日志结束时：")
@@ -49,8 +54,13 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
             _follow(log, language, style if live else None)
         else:
             with Path(arguments.log).open("rb") as file:
-                while data := file.read(_PIECE):
+                data = file.read(_PIECE)
+                if is_binary(data):
+                    message = _BINARY.filled(path=arguments.log)
+                    return fail(message.in_language(language), 2)
+                while data:
                     log.feed(data)
+                    data = file.read(_PIECE)
     except OSError as error:
         message = _UNREADABLE.filled(path=arguments.log, reason=error.strerror)
         return fail(message.in_language(language), 2)
@@ -114,5 +124,7 @@ def _print(failures: list[Failure], log: FollowedLog, language: Language, style:
             failures = failures[1:]
         else:
             print(_AT_THE_END.in_language(language))
+    told = log.announced
     for failure in failures:
-        print(render_failure(failure, language, style) + "\n")
+        print(render_failure(failure, language, style, told) + "\n")
+        told = told or failure

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from ranksafe.cli.editors import editors
 from ranksafe.cli.terminal import fail, harmless, note
+from ranksafe.launch.interpreter import find_interpreter
 from ranksafe.localization import Language, Translated
+from ranksafe.rehearsal.errors import RehearsalNotPossible
+from ranksafe.rehearsal.isolation import outlook
+from ranksafe.rehearsal.native.compiler import find_compiler
 from ranksafe.runs.directory import cache_directory
 from ranksafe.runs.errors import RunNotPossible
+from ranksafe.runs.interpreter import folder_of_torch
 from ranksafe.runs.model import RunRequest
 from ranksafe.runs.targets import target_named
 from ranksafe.runs.targets.protocol import Listener
@@ -25,6 +35,14 @@ _FILES = Translated("files of runs: {path}", "运行文件位置：{path}")
 _MISSING = Translated(
     "{name} is missing: python -m pip install {name}", "缺少 {name}：python -m pip install {name}"
 )
+_TORCH_ELSEWHERE = Translated(
+    "torch is in {folder}: --python {python}", "torch 位于 {folder}：--python {python}"
+)
+_COMPILER = Translated("C++ compiler: {version}", "C++ 编译器：{version}")
+_NO_EDITOR = Translated(
+    "no editor was found on PATH that can show findings", "PATH 中没有找到能显示提示的编辑器"
+)
+_ON_THIS_MACHINE = ("local", "simulated")
 
 
 def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
@@ -49,9 +67,37 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         return fail(error.message.in_language(language), 2)
     for sentence in found:
         print(harmless(sentence.in_language(language)))
-    print(_FILES.filled(path=cache_directory() / "runs").in_language(language))
     text = "\n".join(sentence.en for sentence in found)
     missing = [name for name in ("torch", "accelerate") if f"\n{name} " not in f"\n{text}"]
-    for name in missing:
-        print(_MISSING.filled(name=name).in_language(language))
+    further = [_FILES.filled(path=cache_directory() / "runs")]
+    further += [_MISSING.filled(name=name) for name in missing]
+    if arguments.target.partition(":")[0] in _ON_THIS_MACHINE:
+        further += _of_this_machine(arguments.target, "torch" in missing)
+    for sentence in further:
+        print(harmless(sentence.in_language(language)))
     return 2 if missing else 0
+
+
+def _of_this_machine(target: str, torch_is_missing: bool) -> Iterator[Translated]:
+    """What a run there does not ask for, but its user may."""
+    if torch_is_missing:
+        yield from _torch_elsewhere()
+    try:
+        yield _COMPILER.filled(version=find_compiler().version)
+    except RehearsalNotPossible as error:
+        yield error.message
+    if target == "local":
+        yield outlook()
+    told = tuple(editors(Path.home(), os.environ))
+    yield from told or (_NO_EDITOR,)
+
+
+def _torch_elsewhere() -> Iterator[Translated]:
+    """The first Python at hand that has torch."""
+    on_path = [Path(name) for word in ("python3", "python") if (name := shutil.which(word))]
+    at_hand = [find_interpreter(Path.cwd(), {}), find_interpreter(Path.cwd(), os.environ), *on_path]
+    for python in [*filter(None, at_hand), Path(sys.executable)]:
+        folder = folder_of_torch(python)
+        if folder is not None:
+            yield _TORCH_ELSEWHERE.filled(folder=folder, python=python)
+            return

@@ -9,7 +9,7 @@ from pathlib import Path
 from ranksafe.checker.finding import Finding
 from ranksafe.checker.registry import Registry
 from ranksafe.cli.argument_types import positive
-from ranksafe.cli.checking import Checker, context_of
+from ranksafe.cli.checker import Checker, context_of
 from ranksafe.cli.options import UsedWrongly, read_analysis_options
 from ranksafe.cli.output import diagram
 from ranksafe.cli.output import text as text_output
@@ -18,6 +18,7 @@ from ranksafe.cli.results import FileResult, Reported
 from ranksafe.cli.terminal import fail, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.rank_flow import RankFlow, rows
+from ranksafe.source.notebook import is_notebook
 from ranksafe.source.text import split_lines
 
 _AREA = "RS4"
@@ -39,8 +40,14 @@ _BROKEN = Translated(
     "{path}:{line}: cannot be explained, because it does not parse",
     "{path}:{line}：无法解析，因此无法说明",
 )
-_NO_FINDING = Translated(
-    "{path}:{line}: no finding of RS4xx here", "{path}:{line}：此处没有 RS4xx 的提示"
+_NO_FINDING = Translated("Nothing is found in {path}.", "在 {path} 中没有发现问题。")
+_NEAREST = Translated(
+    "Nothing is found on line {line}; the nearest finding is on line {nearest}:",
+    "第 {line} 行没有提示；最近的提示在第 {nearest} 行：",
+)
+_NOTEBOOK = Translated(
+    "{path}: a notebook's lines have no numbers; `ranksafe check {path}` shows what is found in each cell",
+    "{path}：笔记本没有统一的行号；`ranksafe check {path}` 会显示每个单元格中的提示",
 )
 _NO_COLLECTIVES = Translated(
     "The code around this line performs no collective that could be followed.",
@@ -61,7 +68,8 @@ def add_place_arguments(parser: argparse.ArgumentParser, language: Language) -> 
 
 
 def explain_place(path: Path, line: int, arguments: argparse.Namespace, language: Language) -> int:
-    """Print what is found on a 1-based line with a diagram; 2 when the line cannot be found, or nothing on it."""
+    """Print what is found on a 1-based line, or nearest to it, and what the ranks do there; 2 where there is no such
+    line."""
 
     def refuse(message: Translated, **values: object) -> int:
         text = message.filled(path=path, line=line, **values).in_language(language)
@@ -69,6 +77,8 @@ def explain_place(path: Path, line: int, arguments: argparse.Namespace, language
 
     if not path.exists():
         return refuse(_NO_FILE)
+    if is_notebook(path):
+        return refuse(_NOTEBOOK)
     try:
         text = read_source(path).text
         lines = split_lines(text)
@@ -86,26 +96,34 @@ def explain_place(path: Path, line: int, arguments: argparse.Namespace, language
     if analysis.status == "stale" or line - 1 in analysis.blanked:
         return refuse(_BROKEN)
     style = style_for(arguments.color, sys.stdout)
-    found = tuple(Reported(item) for item in analysis.findings if _is_at(item, line - 1))
-    status = 0 if found else refuse(_NO_FINDING)
-    for piece in text_output.render([FileResult(path, found)], _lines, language, style):
+    found = [item for item in analysis.findings if _distance(item, line - 1) == 0]
+    told = found
+    if not found:
+        told = sorted(analysis.findings, key=lambda item: _distance(item, line - 1))[:1]
+        said = _NEAREST if told else _NO_FINDING
+        nearest = told[0].range.start.line + 1 if told else 0
+        print(said.filled(path=path, line=line, nearest=nearest).in_language(language))
+    result = FileResult(path, tuple(map(Reported, told)))
+    for piece in text_output.render([result], _lines, language, style):
         print(piece)
     module = analysis.module
     if module is None:
         print(_NO_COLLECTIVES.in_language(language))
-        return status
+        return 0
     traces = RankFlow(module, context.launch.gpus).traces_around(line - 1)
     drawn = [] if traces is None else rows(traces)
     if traces is not None and drawn:
-        print(diagram.render(traces, drawn, path, language, style, expects_parting=bool(found)))
+        expects_parting = any(item.code.startswith(_AREA) for item in found)
+        print(diagram.render(traces, drawn, path, language, style, expects_parting=expects_parting))
     else:
         print((_TOO_LARGE if traces is None else _NO_COLLECTIVES).in_language(language))
-    return status
+    return 0
 
 
-def _is_at(finding: Finding, line: int) -> bool:
+def _distance(finding: Finding, line: int) -> int:
+    """How many lines away from a 0-based line."""
     place = finding.range
-    return finding.code.startswith(_AREA) and place.start.line <= line <= place.end.line
+    return max(place.start.line - line, line - place.end.line, 0)
 
 
 def _lines(path: Path) -> list[str]:

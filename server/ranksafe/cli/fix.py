@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ranksafe.checker.analysis import DocumentAnalysis
-from ranksafe.checker.finding import Level
+from ranksafe.checker.finding import Finding, Level
 from ranksafe.checker.registry import Registry
-from ranksafe.cli.checking import Checker, context_of, is_relevant
+from ranksafe.cli.checker import SYNTAX_ERROR, Checker, context_of, is_relevant, syntax_error
 from ranksafe.cli.files import find_files
 from ranksafe.cli.options import (
     BROKEN_CONFIGURATION,
@@ -21,6 +21,7 @@ from ranksafe.cli.options import (
     read_analysis_options,
 )
 from ranksafe.cli.reading import (
+    NOT_WRITTEN,
     SourceFile,
     UnreadableSource,
     decode_source,
@@ -28,7 +29,7 @@ from ranksafe.cli.reading import (
     read_bytes,
 )
 from ranksafe.cli.terminal import Style, fail, note, style_for
-from ranksafe.fixes.apply import AppliedFix, FixedText, fix_text
+from ranksafe.fixes.apply import AppliedFix, FixedText, fix_text, offer_to_apply
 from ranksafe.localization import Language, Translated
 
 _HELP = {
@@ -41,6 +42,18 @@ _HELP = {
 _NO_SUCH_PATH = Translated("{path}: no such file or folder", "{path}：文件或文件夹不存在")
 _FIXED = Translated("fixed", "已修复")
 _WOULD_FIX = Translated("would fix", "将修复")
+_LEFT = Translated("{path}:{line}: left {code}: {reason}", "{path}:{line}：保留 {code}：{reason}")
+_NO_FIX = Translated(
+    "it has no fix (`ranksafe explain {code}`)", "没有自动修复（`ranksafe explain {code}`）"
+)
+_DESCRIBED = Translated("its remedy is for you to write: {title}", "需要手动修改：{title}")
+_NEEDS_UNSAFE = Translated(
+    "its fix changes numbers, batches or files, and is applied with `--unsafe`: {title}",
+    "修复会改变数值、批次或文件，使用 `--unsafe` 才会应用：{title}",
+)
+_DOES_NOT_FIT = Translated(
+    "its fix cannot be applied to this code: {title}", "此修复无法应用于这段代码：{title}"
+)
 _SUMMARY = Translated(
     "{fixed} fixed, {remaining} left.", "已修复 {fixed} 处，剩余 {remaining} 处。"
 )
@@ -94,7 +107,13 @@ class _Fixing:
         if paths == ["-"]:
             return self._fix_stdin()
         named = {Path(path) for path in paths}
-        files = find_files(named, self._options.configurations, self._language)
+        files = find_files(
+            named,
+            self._options.configurations,
+            self._language,
+            respect_gitignore=self._arguments.respect_gitignore,
+            force_exclude=self._arguments.force_exclude,
+        ).files
         # Before anything is written: what a broken configuration says is not known, so neither is what to repair.
         for path in files:
             self._options.configurations.of_file(path)
@@ -118,6 +137,8 @@ class _Fixing:
             return 2
         try:
             source = decode_source(name, sys.stdin.buffer.read())
+            if source.cells is not None:
+                raise UnreadableSource(NOT_WRITTEN)
         except UnreadableSource as error:
             return fail(f"{name}: {error.message.in_language(self._language)}", 2)
         fixed = self._fixed(source)
@@ -128,7 +149,7 @@ class _Fixing:
         return 1 if any(item.level >= Level.WARNING for item in fixed.remaining) else 0
 
     def _is_misconfigured(self) -> bool:
-        self._options.check_selectors(self._registry, self._language)
+        self._options.check_selectors(self._registry)
         if not self._options.report_problems(self._language):
             return False
         note(BROKEN_CONFIGURATION.in_language(self._language))
@@ -137,9 +158,11 @@ class _Fixing:
     def _fix_file(self, path: Path, *, named: bool) -> None:
         try:
             data = read_bytes(path)
-            if not is_relevant(data) and b"\0" not in data:
+            if not is_relevant(path, data) and b"\0" not in data:
                 return
             source = decode_source(path, data)
+            if source.cells is not None:
+                raise UnreadableSource(NOT_WRITTEN)
             fixed = self._fixed(source)
             if self._arguments.diff:
                 self._print_diff(source, fixed.text)
@@ -157,11 +180,16 @@ class _Fixing:
 
     def _fixed(self, source: SourceFile) -> FixedText:
         context = context_of(source.path, self._options)
+        error: Finding | None = None
 
         def analyse(text: str) -> DocumentAnalysis:
-            return self._checker.analyse(source.path, text, context)
+            nonlocal error
+            analysis = self._checker.analyse(source.path, text, context)
+            error = syntax_error(analysis)
+            return analysis
 
-        return fix_text(source.text, analyse, self._registry, unsafe=self._arguments.unsafe)
+        fixed = fix_text(source.text, analyse, self._registry, unsafe=self._arguments.unsafe)
+        return fixed if error is None else replace(fixed, remaining=(error, *fixed.remaining))
 
     def _count(self, path: Path, fixed: FixedText) -> None:
         self._totals.fixed += len(fixed.applied)
@@ -170,12 +198,20 @@ class _Fixing:
         self._totals.serious = self._totals.serious or serious
         for applied in fixed.applied:
             print(self._line(path, applied), file=sys.stderr)
+        for finding in fixed.remaining:
+            print(self._left(path, finding), file=sys.stderr)
 
     def _line(self, path: Path, applied: AppliedFix) -> str:
         verb = _WOULD_FIX if self._arguments.diff else _FIXED
         line = applied.finding.range.start.line + 1
         title = applied.offer.title.in_language(self._language)
         return f"{path}:{line}: {verb.in_language(self._language)} {applied.finding.code}: {title}"
+
+    def _left(self, path: Path, finding: Finding) -> str:
+        line = finding.range.start.line + 1
+        reason = _why_left(finding, unsafe=self._arguments.unsafe)
+        left = _LEFT.filled(path=path, line=line, code=finding.code, reason=reason)
+        return left.in_language(self._language)
 
     def _print_diff(self, source: SourceFile, text: str) -> None:
         lines = difflib.unified_diff(
@@ -189,6 +225,20 @@ class _Fixing:
             sys.stdout.write(
                 self._style.paint(_diff_color(line), ended) if _colored(line) else ended
             )
+
+
+def _why_left(finding: Finding, *, unsafe: bool) -> Translated:
+    if finding.code == SYNTAX_ERROR:
+        return finding.message
+    applicable = offer_to_apply(finding, unsafe=unsafe)
+    if applicable is not None:
+        return _DOES_NOT_FIT.filled(title=applicable.title)
+    with_unsafe = offer_to_apply(finding, unsafe=True)
+    if with_unsafe is not None:
+        return _NEEDS_UNSAFE.filled(title=with_unsafe.title)
+    if finding.fixes:
+        return _DESCRIBED.filled(title=finding.fixes[0].title)
+    return _NO_FIX.filled(code=finding.code)
 
 
 def _colored(line: str) -> bool:

@@ -7,16 +7,16 @@ which returns the exit status.
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, NoReturn, Protocol, cast
+from typing import NoReturn
 
 from ranksafe import __version__
+from ranksafe.cli.argument_words import speak
+from ranksafe.cli.commands import COMMANDS, Entry, load
 from ranksafe.cli.streams import drop_output, open_closed_streams, speak_utf8
 from ranksafe.cli.terminal import fail
 from ranksafe.localization import LANGUAGES, Language, Translated, language_of
@@ -27,79 +27,13 @@ CANCELLED = 130
 """Exit status after Ctrl+C, as shells have it."""
 
 
-class Command(Protocol):
-    """What a command module offers."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser, language: Language) -> None:
-        """Declare the command's arguments."""
-
-    def execute(self, arguments: argparse.Namespace, language: Language) -> int:
-        """Do it and return the exit status."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    module: str
-    summary: Translated
-
-
-COMMANDS: Final[dict[str, _Entry]] = {
-    "check": _Entry(
-        "check", Translated("find multi-GPU pitfalls in files", "检查文件中的多 GPU 陷阱")
-    ),
-    "fix": _Entry("fix", Translated("repair what has a safe fix", "修复有安全修复方案的问题")),
-    "explain": _Entry(
-        "explain",
-        Translated(
-            "show a rule's page, or what each rank does at a line",
-            "显示一条规则的说明，或各个 rank 在某一行的行为",
-        ),
-    ),
-    "rules": _Entry("rules", Translated("list the rules", "列出所有规则")),
-    "run": _Entry(
-        "run",
-        Translated(
-            "run a script on GPUs and explain its failure", "在 GPU 上运行脚本并解释失败原因"
-        ),
-    ),
-    "attach": _Entry(
-        "attach", Translated("come back to a run on another host", "重新查看其他主机上的运行")
-    ),
-    "rehearse": _Entry(
-        "rehearse",
-        Translated("run a script as if this machine had N GPUs", "假设本机有 N 个 GPU 来运行脚本"),
-    ),
-    "prove": _Entry(
-        "prove", Translated("run a rule's failing program", "运行一条规则的失败示例程序")
-    ),
-    "stacks": _Entry(
-        "stacks",
-        Translated("show where every rank of a run is now", "显示运行中每个 rank 的当前位置"),
-    ),
-    "diagnose": _Entry(
-        "diagnose",
-        Translated("explain a log, saved or still coming", "解释已保存的日志或正在到来的日志流"),
-    ),
-    "runs": _Entry("runs", Translated("list the runs of this project", "列出此项目的运行")),
-    "report": _Entry(
-        "report",
-        Translated("write a run's report as one HTML file", "将一次运行的报告写成一个 HTML 文件"),
-    ),
-    "compare": _Entry(
-        "compare", Translated("show what changed between two runs", "显示两次运行之间的变化")
-    ),
-    "doctor": _Entry(
-        "doctor", Translated("show what runs on this machine need", "检查本机运行所需的条件")
-    ),
-    "lsp": _Entry("lsp", Translated("start the language server", "启动语言服务器")),
-}
-
 _DESCRIPTION = Translated(
     "Rank-safe is to the ranks of a training job what thread-safe is to threads.",
     "rank-safe 之于训练任务的各个 rank，如同 thread-safe 之于线程。",
 )
 _LANGUAGE_HELP = Translated("language of messages: en or zh-cn", "消息的语言：en 或 zh-cn")
 _COMMANDS_TITLE = Translated("commands", "命令")
+_EXAMPLES = Translated("examples:", "示例：")
 _NOT_THERE = Translated(
     "the command `{command}` is not part of this version", "此版本不包含命令 `{command}`"
 )
@@ -124,6 +58,7 @@ def run_command_line() -> None:
 def main(words: Sequence[str]) -> int:
     """Run one command; returns its exit status. Ends early without noise when the reader of the output goes away."""
     language = _language(words)
+    speak(language)
     open_closed_streams()
     speak_utf8()
     try:
@@ -152,7 +87,7 @@ def _execute(words: Sequence[str], language: Language) -> int:
         return _without_command(words, language)
     if word not in COMMANDS:
         return _unknown_command(word, language)
-    module = _load(word)
+    module = load(word)
     if module is None:
         return fail(_NOT_THERE.filled(command=word).in_language(language), USED_WRONGLY)
     parser = _parser(word, language)
@@ -183,16 +118,6 @@ def _first_word(words: Sequence[str]) -> str | None:
     return None
 
 
-def _load(command: str) -> Command | None:
-    name = f"ranksafe.cli.{COMMANDS[command].module}"
-    try:
-        return cast("Command", importlib.import_module(name))
-    except ModuleNotFoundError as error:
-        if error.name == name:
-            return None
-        raise
-
-
 class _Parser(argparse.ArgumentParser):
     """Says what was wrong in one line, where argparse prints all options before it."""
 
@@ -205,9 +130,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def _parser(command: str, language: Language) -> argparse.ArgumentParser:
+    entry = COMMANDS[command]
     parser = _Parser(
         prog=f"ranksafe {command}",
-        description=COMMANDS[command].summary.in_language(language),
+        description=entry.summary.in_language(language),
+        epilog=_epilog(entry, language),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.language = language
@@ -217,10 +145,19 @@ def _parser(command: str, language: Language) -> argparse.ArgumentParser:
     return parser
 
 
+def _epilog(entry: Entry, language: Language) -> str | None:
+    if not entry.examples:
+        return None
+    lines = [
+        f"  {line}" if "| ranksafe" in line else f"  ranksafe {line}" for line in entry.examples
+    ]
+    return "\n".join([_EXAMPLES.in_language(language), *lines])
+
+
 def _without_command(words: Sequence[str], language: Language) -> int:
     """``--help``, ``--version``, or nothing at all."""
     summaries = "\n".join(
-        f"  {name:<10} {entry.summary.in_language(language)}" for name, entry in COMMANDS.items()
+        f"  {name:<11}{entry.summary.in_language(language)}" for name, entry in COMMANDS.items()
     )
     parser = _Parser(
         prog="ranksafe",

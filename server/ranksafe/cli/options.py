@@ -47,6 +47,13 @@ _HELP = {
         "the project's Python, whose installed versions are read (default: the active or .venv one)",
         "项目的 Python，读取其中已安装的版本（默认：当前激活的环境或 .venv）",
     ),
+    "gitignore": Translated(
+        "check what .gitignore leaves out too", "同时检查 .gitignore 排除的文件"
+    ),
+    "force-exclude": Translated(
+        "leave out files that the configuration excludes, even if they are named",
+        "即使指明了路径，也跳过配置排除的文件",
+    ),
     "filename": Translated(
         "the name standard input is checked under", "检查标准输入时使用的文件名"
     ),
@@ -55,6 +62,9 @@ _WRONG_ASSUMPTION = Translated(
     "--assume takes NAME==VERSION, not `{text}`", "--assume 的格式为 NAME==VERSION，而不是 `{text}`"
 )
 _UNKNOWN_RULE = Translated("no rule fits `{selector}`", "没有与 `{selector}` 相符的规则")
+_UNKNOWN_RULE_IN = Translated(
+    "{path}: no rule fits `{selector}`", "{path}：没有与 `{selector}` 相符的规则"
+)
 _NO_CONFIG = Translated("{path}: no such configuration file", "{path}：配置文件不存在")
 _NO_TABLE = Translated("{path}: has no [tool.ranksafe] table", "{path}：没有 [tool.ranksafe] 表")
 _EMPTY_PATH = Translated("an empty word is no path", "空字符串不是路径")
@@ -87,6 +97,13 @@ def add_analysis_arguments(parser: argparse.ArgumentParser, language: Language) 
     parser.add_argument("--launcher", choices=_LAUNCHERS, help=text("launcher"))
     parser.add_argument("--assume", action="append", metavar="NAME==VERSION", help=text("assume"))
     parser.add_argument("--python", type=Path, metavar="PATH", help=text("python"))
+    parser.add_argument(
+        "--no-respect-gitignore",
+        dest="respect_gitignore",
+        action="store_false",
+        help=text("gitignore"),
+    )
+    parser.add_argument("--force-exclude", action="store_true", help=text("force-exclude"))
     parser.add_argument("--stdin-filename", type=Path, metavar="FILE", help=text("filename"))
     add_color_argument(parser, language)
 
@@ -129,16 +146,16 @@ class AnalysisOptions:
             installed=_versions_of(python) if python is not None else None,
         )
 
-    def check_selectors(self, registry: Registry, language: Language) -> None:
-        """Raise UsedWrongly for a selector on the command line that fits no rule; note those in files."""
+    def check_selectors(self, registry: Registry) -> None:
+        """Raise UsedWrongly for a selector that fits no rule: what was to be checked is not known."""
         for selector in self.command_line.selectors():
             if registry.names_nothing(selector):
                 raise UsedWrongly(_UNKNOWN_RULE.filled(selector=selector))
         for loaded in self.configurations.loaded():
             for selector in loaded.configuration.selectors():
                 if registry.names_nothing(selector):
-                    message = _UNKNOWN_RULE.filled(selector=selector).in_language(language)
-                    note(f"{loaded.source}: {message}")
+                    message = _UNKNOWN_RULE_IN.filled(selector=selector, path=loaded.source)
+                    raise UsedWrongly(message)
 
     def report_problems(self, language: Language) -> bool:
         """Note what in the configuration files could not be used; whether a file was broken altogether."""
@@ -217,7 +234,13 @@ def _problem_text(problem: ConfigurationProblem, language: Language) -> str:
 
 @lru_cache(maxsize=256)
 def _interpreter_of(folder: Path) -> Path | None:
-    found = find_interpreter(folder, os.environ)
+    environment = dict(os.environ)
+    active = environment.get("VIRTUAL_ENV")
+    is_own = active is not None and Path(active).resolve() == Path(sys.prefix).resolve()
+    if is_own and "torch" not in _versions_of(Path(sys.executable)):
+        # Made for ranksafe alone, as pre-commit does: the project's is another.
+        del environment["VIRTUAL_ENV"]
+    found = find_interpreter(folder, environment)
     if found is None and sys.prefix != sys.base_prefix:
         # Installed into the project's own environment and started from there without activating it.
         return Path(sys.executable)

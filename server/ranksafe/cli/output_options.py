@@ -8,6 +8,10 @@ from collections.abc import Sequence
 from ranksafe.localization import Language, Translated
 
 _FORMAT = Translated("how to print the result", "结果的输出格式")
+_QUIET = Translated(
+    "show the result, not what the script prints (the log has it)",
+    "只显示结果，不显示脚本的输出（日志中有）",
+)
 _COLOR = Translated("when to use colours", "何时使用颜色")
 
 
@@ -19,6 +23,11 @@ def add_output_arguments(
     """``--output-format``, whose default is the first of ``formats``, and ``--color``."""
     add_format_argument(parser, language, formats)
     add_color_argument(parser, language)
+
+
+def add_quiet_argument(parser: argparse.ArgumentParser, language: Language) -> None:
+    """``--quiet``, for commands that show what ranks print."""
+    parser.add_argument("--quiet", "-q", action="store_true", help=_QUIET.in_language(language))
 
 
 def add_format_argument(

@@ -9,15 +9,26 @@ from pathlib import Path
 from typing import Final
 
 from ranksafe.localization import Translated
+from ranksafe.source.notebook import CellStart, NotANotebook, code_cells, is_notebook, joined
 
 SIZE_LIMIT: Final = 8 * 1024 * 1024
 """Bytes; files above it are data that happen to end in .py."""
+NOTEBOOK_LIMIT: Final = 8 * SIZE_LIMIT
+"""Bytes; most of a large notebook are the pictures that its cells have drawn."""
 
 _UTF8_BOM = b"\xef\xbb\xbf"
 
 _TOO_LARGE = Translated("not checked: larger than {limit} MiB", "未检查：文件大于 {limit} MiB")
 _NO_FILE = Translated("not checked: it is not a regular file", "未检查：不是普通文件")
 BINARY = Translated("not checked: it is not a text file", "未检查：不是文本文件")
+_NO_NOTEBOOK = Translated(
+    "not checked: it is no notebook with cells in Python ({reason})",
+    "未检查：不是含有 Python 单元格的笔记本（{reason}）",
+)
+NOT_WRITTEN = Translated(
+    "notebooks are not written: an editor that has it open can apply the fixes",
+    "不会写入笔记本：请在编辑器中打开它并应用修复",
+)
 _UNREADABLE = Translated("cannot be read: {reason}", "无法读取：{reason}")
 _UNWRITABLE = Translated(
     "{path}: cannot be written and is as it was: {reason}", "{path}：无法写入，内容未变：{reason}"
@@ -48,13 +59,17 @@ class SourceFile:
     text: str
     encoding: str
     has_bom: bool = False
+    cells: tuple[CellStart[int], ...] | None = None
+    """Of a notebook, whose ``text`` is the Python of its cells; None for other files."""
 
     def write(self, text: str) -> None:
         """Replace the file's content, in its own encoding. Raises OSError and UnicodeEncodeError.
 
         The file stays the one it is (its owner, mode and links). Where the disk has no room for the new content, the
-        old one is still there: it is not cut off before the new one has been written over it.
+        old one is still there: it is not cut off before the new one has been written over it. Notebooks cannot be
+        written.
         """
+        assert self.cells is None
         data = text.encode(self.encoding)
         with self.path.open("r+b", buffering=0) as file:
             before = file.read()
@@ -66,7 +81,7 @@ class SourceFile:
 
 
 def read_source(path: Path) -> SourceFile:
-    """The text of a Python file, decoded as PEP 263 says; line ends are kept as they are.
+    """The text of a Python file, decoded as PEP 263 says, or of a notebook's cells; line ends are kept as they are.
 
     Raises UnreadableSource.
     """
@@ -92,8 +107,9 @@ def read_bytes(path: Path) -> bytes:
     try:
         if not path.is_file():
             raise UnreadableSource(_NO_FILE)
-        if path.stat().st_size > SIZE_LIMIT:
-            raise UnreadableSource(_TOO_LARGE.filled(limit=SIZE_LIMIT // (1024 * 1024)))
+        limit = NOTEBOOK_LIMIT if is_notebook(path) else SIZE_LIMIT
+        if path.stat().st_size > limit:
+            raise UnreadableSource(_TOO_LARGE.filled(limit=limit // (1024 * 1024)))
         return path.read_bytes()
     except OSError as error:
         raise UnreadableSource(_UNREADABLE.filled(reason=error.strerror or error)) from error
@@ -101,6 +117,8 @@ def read_bytes(path: Path) -> bytes:
 
 def decode_source(path: Path, data: bytes) -> SourceFile:
     """The text in ``data``, the content of ``path``. Raises UnreadableSource."""
+    if is_notebook(path):
+        return _decode_notebook(path, data)
     if b"\0" in data:
         raise UnreadableSource(BINARY)
     try:
@@ -116,6 +134,14 @@ def decode_source(path: Path, data: bytes) -> SourceFile:
         message = _UNDECODABLE.filled(offset=error.start, encoding=encoding)
         raise UnreadableSource(message) from error
     return SourceFile(path, text, encoding, has_bom)
+
+
+def _decode_notebook(path: Path, data: bytes) -> SourceFile:
+    try:
+        starts, lines = joined(code_cells(data))
+    except NotANotebook as error:
+        raise UnreadableSource(_NO_NOTEBOOK.filled(reason=error)) from error
+    return SourceFile(path, "".join(lines), "utf-8", cells=tuple(starts))
 
 
 def _reason(error: SyntaxError | UnicodeDecodeError) -> str:

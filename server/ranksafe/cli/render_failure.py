@@ -24,11 +24,18 @@ _MEANING = Translated("meaning", "含义")
 _RULE = Translated("rule", "规则")
 
 
-def render_failure(failure: Failure, language: Language, style: Style) -> str:
-    """Several lines, without the last line end: place, message, source, explanation, call chain."""
+def render_failure(
+    failure: Failure, language: Language, style: Style, told: Failure | None = None
+) -> str:
+    """Several lines, without the last line end: place, message, source, explanation, call chain.
+
+    ``told``: the failure above it, whose explanation is not repeated.
+    """
     if failure.root_cause:
         return harmless("\n".join(_lines(failure, language, style, _ROOT, "red")))
-    return harmless("\n".join(_lines(failure, language, style, _OTHER, "yellow")))
+    is_told = told is not None and failure.explanation.en in told.explanation.en
+    lines = _lines(failure, language, style, _OTHER, "yellow", is_told=is_told)
+    return harmless("\n".join(lines))
 
 
 def render_limit(limit: Failure, language: Language, style: Style) -> str:
@@ -37,7 +44,13 @@ def render_limit(limit: Failure, language: Language, style: Style) -> str:
 
 
 def _lines(
-    failure: Failure, language: Language, style: Style, word: Translated, color: str
+    failure: Failure,
+    language: Language,
+    style: Style,
+    word: Translated,
+    color: str,
+    *,
+    is_told: bool = False,
 ) -> Iterator[str]:
     title = word.in_language(language)
     if failure.code:
@@ -52,12 +65,13 @@ def _lines(
             place += f":{failure.column}"
         yield f"{place}: {head}: {first}"
         yield from (f"  {line}" for line in more[:10])
-        yield from _snippet(failure, style, color)
+        yield from _snippet(failure, style, color, 0 if is_told else _AROUND)
     else:
         yield f"{head}: {first}"
         yield from (f"  {line}" for line in more[:10])
-    meaning = style.paint("green", _MEANING.in_language(language))
-    yield f"  {meaning}: {failure.explanation.in_language(language)}"
+    if not is_told:
+        meaning = style.paint("green", _MEANING.in_language(language))
+        yield f"  {meaning}: {failure.explanation.in_language(language)}"
     if failure.code:
         rule = style.paint("green", _RULE.in_language(language))
         yield f"  {rule}: {failure.code} (ranksafe explain {failure.code})"
@@ -80,15 +94,15 @@ def _place(frame: Frame) -> str:
     return f"{Path(frame.filename).name}:{frame.line} {frame.function}"
 
 
-def _snippet(failure: Failure, style: Style, color: str) -> Iterator[str]:
+def _snippet(failure: Failure, style: Style, color: str, around: int) -> Iterator[str]:
     """The lines around the failure; nothing when the file cannot be read any more."""
     assert failure.filename is not None
     assert failure.line is not None
     lines = source_lines(failure.filename)
     if not 0 < failure.line <= len(lines):
         return
-    first = max(1, failure.line - _AROUND)
-    last = min(len(lines), failure.line + _AROUND)
+    first = max(1, failure.line - around)
+    last = min(len(lines), failure.line + around)
     width = len(str(last))
     bar = style.paint("dim", "|")
     for number in range(first, last + 1):

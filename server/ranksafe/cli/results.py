@@ -8,6 +8,7 @@ from typing import Any
 
 from ranksafe.checker.finding import Applicability, Finding, FixOffer, Level, Related
 from ranksafe.localization import Translated
+from ranksafe.source.notebook import CellStart, in_cell
 from ranksafe.source.position import Edit, Position, Range
 
 
@@ -35,10 +36,14 @@ class FileResult:
     reported: tuple[Reported, ...] = ()
     problem: Translated | None = None
     """Why the file was not checked."""
-    partial: bool = False
-    """Statements that do not parse were left out."""
     given_up: tuple[str, ...] = ()
     """See `DocumentAnalysis.given_up`."""
+    cells: tuple[CellStart[int], ...] = ()
+    """Where the cells of a notebook begin in the text that the ranges are those of."""
+
+    def place(self, position: Position) -> tuple[int | None, Position]:
+        """The cell of a notebook that a position stands in, and the position there; no cell in other files."""
+        return in_cell(self.cells, position) if self.cells else (None, position)
 
 
 def to_json(result: FileResult) -> dict[str, Any]:
@@ -46,8 +51,8 @@ def to_json(result: FileResult) -> dict[str, Any]:
     return {
         "reported": [_reported_to_json(item) for item in result.reported],
         "problem": None if result.problem is None else _text_to_json(result.problem),
-        "partial": result.partial,
         "given_up": list(result.given_up),
+        "cells": [[cell.name, cell.first_line, cell.line_count] for cell in result.cells],
     }
 
 
@@ -58,8 +63,8 @@ def from_json(path: Path, value: dict[str, Any]) -> FileResult:
         path,
         tuple(_reported_from_json(item) for item in value["reported"]),
         None if problem is None else _text_from_json(problem),
-        bool(value["partial"]),
         tuple(value["given_up"]),
+        tuple(CellStart(*map(int, cell)) for cell in value["cells"]),
     )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksafe.cli.argument_types import positive, seconds, size
-from ranksafe.cli.output_options import add_output_arguments
+from ranksafe.cli.output_options import add_output_arguments, add_quiet_argument
 from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.settings import (
     DEFAULT_DEVICE_MODEL,
@@ -78,6 +78,7 @@ def add_common_arguments(parser: argparse.ArgumentParser, language: Language) ->
     )
     parser.add_argument("--python", type=Path, metavar="PATH", help=text("python"))
     parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help=text("timeout"))
+    add_quiet_argument(parser, language)
     add_output_arguments(parser, language, ("text", "json", "github"))
     _take_script_arguments(parser)
 

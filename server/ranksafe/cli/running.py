@@ -11,6 +11,7 @@ from typing import Any
 
 from ranksafe.cli.live_lines import LiveLines
 from ranksafe.cli.output import run_as_github
+from ranksafe.cli.rank_tracebacks import RankTracebacks
 from ranksafe.cli.render_failure import render_failure, render_limit
 from ranksafe.cli.terminal import Style, fail, harmless, note, style_for
 from ranksafe.localization import Language, Translated
@@ -56,11 +57,13 @@ def carry_out(
 ) -> int:
     """Start a request, or come back to a run, show it until it ends, print the result; returns the exit status.
 
-    Of ``arguments``: ``output_format``, ``color`` and, for a request, ``yes``.
+    Of ``arguments``: ``output_format``, ``color``, ``quiet`` and, for a request, ``yes``.
     """
     kind = arguments.output_format
     style = style_for(arguments.color, sys.stderr)
-    screen = _Screen(kind != "text", style, LiveLines(style, language, wanted=kind == "text"))
+    live = LiveLines(style, language, wanted=kind == "text")
+    tracebacks = None if arguments.quiet else RankTracebacks(language)
+    screen = _Screen(kind != "text", style, live, tracebacks)
     try:
         if isinstance(wanted, RunRequest):
             run = start_run(wanted, screen.show, agrees=_asking(arguments.yes, language))
@@ -135,10 +138,14 @@ def _wait(run: Run, language: Language) -> RunResult:
 class _Screen:
     """Shows a run while it goes on. The launcher repeats in many lines that a rank failed, so it is kept back."""
 
-    def __init__(self, output_is_data: bool, style: Style, live: LiveLines) -> None:
+    def __init__(
+        self, output_is_data: bool, style: Style, live: LiveLines, tracebacks: RankTracebacks | None
+    ) -> None:
+        """``tracebacks``: None where the ranks' output is not to be shown."""
         self._output_is_data = output_is_data
         self._style = style
         self._live = live
+        self._tracebacks = tracebacks
         self._launcher: deque[str] = deque(maxlen=_LAUNCHER_LINES)
         self.said: set[str] = set()
         """What was told while the run went on."""
@@ -155,14 +162,22 @@ class _Screen:
     def end(self) -> None:
         """The run is over."""
         self._live.end()
+        for rank, line in self._tracebacks.rest() if self._tracebacks is not None else ():
+            print(f"{self._marked(rank)} {line}", file=sys.stderr, flush=True)
 
     def _print(self, event: RunEvent) -> None:
         if event.kind == "output" and event.rank is None:
             self._launcher.append(event.text)
-        elif event.kind == "output":
+        elif event.kind == "output" and event.rank is not None:
+            if self._tracebacks is None:
+                return
             elsewhere = self._output_is_data or event.stream == "stderr"
             stream = sys.stderr if elsewhere else sys.stdout
-            print(f"{self._marked(event.rank)} {event.text}", file=stream, flush=True)
+            lines = [event.text]
+            if event.stream == "stderr":
+                lines = self._tracebacks.lines(event.rank, event.text)
+            for line in lines:
+                print(f"{self._marked(event.rank)} {line}", file=stream, flush=True)
         elif event.kind in ("status", "step", "hang"):
             self.said.add(event.text)
             color = "yellow" if event.kind == "hang" else "cyan"
@@ -181,8 +196,10 @@ class _Screen:
 def _summarize(
     result: RunResult, modified: Sequence[str], language: Language, style: Style
 ) -> None:
+    told = None
     for failure in result.failures:
-        print("\n" + render_failure(failure, language, style), file=sys.stderr)
+        print("\n" + render_failure(failure, language, style, told), file=sys.stderr)
+        told = told or failure
     if result.simulation_limit is not None:
         print("\n" + render_limit(result.simulation_limit, language, style), file=sys.stderr)
     sentence = _OUTCOMES[result.outcome].filled(seconds=round(result.seconds, 1))

@@ -6,18 +6,17 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ranksafe.cli.output_options import add_output_arguments
-from ranksafe.cli.terminal import Style, fail, harmless, note, style_for
+from ranksafe.cli.terminal import fail, harmless, note, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.attach import seen_for_a_while, waiting_runs
 from ranksafe.runs.directory import cache_directory, is_going_on
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.model import Frame
 from ranksafe.runs.remote.reconnection import unseen_since
 from ranksafe.runs.watch.stacks import (
     Look,
@@ -26,6 +25,7 @@ from ranksafe.runs.watch.stacks import (
     runs_going_on,
     with_files_of_here,
 )
+from ranksafe.runs.watch.stacks_text import described
 
 _USED_WRONGLY = 2
 _RUN = Translated(
@@ -62,7 +62,9 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     else:
         style = style_for(arguments.color, sys.stdout)
         for look in looks:
-            lines = _lines(look, user_code, arguments.all_threads, language, style)
+            lines = described(
+                look, user_code, language, all_threads=arguments.all_threads, paint=style.paint
+            )
             print(harmless("\n".join(lines)) + "\n")
     if not looks:
         note(_NO_RANKS.filled(run=directory.name).in_language(language))
@@ -108,34 +110,6 @@ def _listed(runs: Sequence[Path]) -> str:
     return ", ".join(path.name for path in runs) or "-"
 
 
-def _lines(
-    look: Look, user_code: UserCode, all_threads: bool, language: Language, style: Style
-) -> Iterator[str]:
-    head = style.paint("bold", f"rank {look.rank}")
-    yield f"{head}: {_doing(look).in_language(language)}"
-    threads = look.threads if all_threads else look.threads[:1]
-    for thread in threads:
-        if all_threads:
-            yield f"  {style.paint('cyan', thread.name or '?')}"
-        for frame in user_code.marked(thread.frames):
-            yield f"    {_place(frame, style)}"
-
-
-def _doing(look: Look) -> Translated:
-    if not look.answered:
-        return _SILENT
-    wait = next(iter(look.waits), None)
-    if wait is None:
-        return _NOT_WAITING.filled(step=look.steps) if look.steps else _RUNNING
-    return _WAITS.filled(call=wait.call, seconds=max(0, round(look.time - wait.since)))
-
-
-def _place(frame: Frame, style: Style) -> str:
-    text = f"{frame.filename}:{frame.line} {frame.function}"
-    text = style.paint("bold" if frame.in_user_code else "dim", text)
-    return f"{text}  {frame.source}" if frame.source and frame.in_user_code else text
-
-
 def _as_json(look: Look, user_code: UserCode, all_threads: bool) -> dict[str, Any]:
     threads = look.threads if all_threads else look.threads[:1]
     return {
@@ -174,15 +148,6 @@ def _thread_json(thread: ThreadStack, user_code: UserCode) -> dict[str, Any]:
     }
 
 
-_WAITS = Translated("waits in {call} since {seconds} s", "在 {call} 中已等待 {seconds} 秒")
-_RUNNING = Translated("runs, in no collective", "运行中，不在集合通信中")
-_NOT_WAITING = Translated(
-    "runs, in no collective, {step} optimizer steps made",
-    "运行中，不在集合通信中，已完成 {step} 个优化器步",
-)
-_SILENT = Translated(
-    "does not answer; where it was last seen", "没有应答；以下是它最后一次被观察到的位置"
-)
 _NOTHING = Translated("no run is going on", "没有正在进行的运行")
 _SEVERAL = Translated(
     "several runs are going on, name one: {runs}", "有多个运行正在进行，请指定一个：{runs}"

@@ -13,6 +13,10 @@ from ranksafe.source.position import Edit
 _LOG = logging.getLogger(__name__)
 
 
+class LibcstMissing(Exception):
+    """A fix rewrites code with libcst, which this Python does not have."""
+
+
 def edits_for(
     finding: Finding, offer: FixOffer, module: Module, registry: Registry
 ) -> tuple[Edit, ...] | None:
@@ -21,13 +25,26 @@ def edits_for(
     None when there is none: the offer only explains, the code has changed since the finding, or the fix module failed
     (which is logged: a broken fix must not take the editor down).
     """
+    try:
+        return build_edits(finding, offer, module, registry)
+    except LibcstMissing:
+        _LOG.error("the fix %r of %s needs libcst", offer.key, finding.code)
+        return None
+
+
+def build_edits(
+    finding: Finding, offer: FixOffer, module: Module, registry: Registry
+) -> tuple[Edit, ...] | None:
+    """`edits_for`, but raises LibcstMissing where that is the reason."""
     if offer.applicability is Applicability.DISPLAY:
         return None
     folder = registry.by_code(finding.code)
     try:
         fix_module = folder.fix_module() if folder is not None else None
         edits = fix_module.edits(finding, offer, module) if fix_module is not None else None
-    except Exception:
+    except Exception as error:
+        if isinstance(error, ImportError) and (error.name or "").split(".")[0] == "libcst":
+            raise LibcstMissing from error
         _LOG.exception("the fix %r of %s failed", offer.key, finding.code)
         return None
     if not edits:
