@@ -16,8 +16,9 @@ from ranksafe.runs.proofs.judgement import Judgement
 from tests.proofs.forked import judge_forked
 
 RULES = [folder for folder in Registry.load(entry_points=False).rules if folder.has_proof]
-LAUNCHED = {"RS201"}
-"""Proofs on CPU ranks that the gate starts with accelerate's launcher, as a user does; the long tests do it with all."""
+LAUNCHED = {"RS111", "RS201", "RS501", "RS601"}
+"""What the gate starts as a user does, one for each way that takes long: on simulated GPUs, CPU ranks of accelerate's
+launcher, other versions of a library, simulated GPUs of the launcher. The long tests do it with all."""
 
 
 def can_be_forked(folder: RuleFolder) -> bool:
@@ -46,13 +47,19 @@ def test_proof_in_forked_ranks(folder: RuleFolder, forked: dict[Path, Judgement]
         assert judgement.outcome is ProofOutcome.PROVED, f"{program}: {judgement.explanation.en}"
 
 
+def takes_long(folder: RuleFolder) -> bool:
+    """Whether a library is to be imported besides torch, or devices are to be simulated."""
+    headers = [read_header(program) for program in programs_of(folder)]
+    return any(each.requires or each.runs_on is RunsOn.CUDA for each in headers)
+
+
 def launched() -> list[object]:
-    forked_too = {folder.metadata.code for folder in FORKED} - LAUNCHED
+    later = {each.metadata.code for each in RULES if each in FORKED or takes_long(each)} - LAUNCHED
     return [
         pytest.param(
             folder,
             id=folder.metadata.code,
-            marks=[pytest.mark.long] if folder.metadata.code in forked_too else [],
+            marks=[pytest.mark.long] if folder.metadata.code in later else [],
         )
         for folder in RULES
     ]

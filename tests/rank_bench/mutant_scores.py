@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksafe.checker.registry import Registry
-from ranksafe.cli.checking import Checker, context_of, is_relevant
+from ranksafe.cli.checker import Checker, context_of, is_relevant
 from ranksafe.cli.options import add_analysis_arguments, read_analysis_options
 
 from tests.rank_bench.lint import AREA, Message, rules_exist

@@ -341,7 +341,9 @@ def test_a_command_that_is_not_there(place: Place) -> None:
 
 def test_signals_are_passed_on_once(place: Place) -> None:
     """A supervisor signals every process it sees, so the same signal arrives on two ways."""
-    script = 'trap "echo asked" TERM; echo ready; for i in $(seq 20); do sleep 0.05; done; exit 4'
+    enough = place.run_directory / "enough"
+    wait = f"until [ -e '{enough}' ]; do sleep 0.05; done"
+    script = f'trap "echo asked" TERM; echo ready; {wait}; exit 4'
     process = subprocess.Popen(
         place.wrapped(["sh", "-c", script]),
         env=place.environment(),
@@ -353,7 +355,10 @@ def test_signals_are_passed_on_once(place: Place) -> None:
     for each in (child_of(process.pid), process.pid):
         os.kill(each, signal.SIGTERM)
         time.sleep(0.15)
-    assert process.communicate(timeout=20) == ("asked\n", None)
+    assert process.stdout.readline() == "asked\n"
+    time.sleep(0.5)
+    enough.touch()
+    assert process.communicate(timeout=20) == ("", None)
     assert process.returncode == 4
 
 

@@ -219,6 +219,48 @@ def test_a_script_without_gpus_is_rehearsed_too(rehearsals: Rehearsals) -> None:
     assert passed.result.target == "simulated:2"
 
 
+_VALIDATED_AT_THE_END = """
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+
+def validate(model):
+    if dist.get_rank() == 0:
+        dist.barrier()
+
+
+def main():
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(dist.get_rank())
+    model = DistributedDataParallel(torch.nn.Linear(4, 1).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        model(torch.ones(2, 4, device="cuda")).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    validate(model)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_what_the_steps_did_not_come_to_is_told(rehearsals: Rehearsals) -> None:
+    script = rehearsals.write(_VALIDATED_AT_THE_END)
+    passed = rehearsals.finish(script, steps=2, launcher="torchrun")
+    assert passed.result.outcome is Outcome.SUCCEEDED, passed.explained()
+    lines = _VALIDATED_AT_THE_END.splitlines()
+    expected = [("RS401", "        dist.barrier()"), ("validate", "    validate(model)")]
+    assert [(each.name, lines[each.line - 1]) for each in passed.result.unreached] == expected
+    assert "RS401 (train.py:9), validate (train.py:21)" in passed.result.limits[-1]
+    failed = rehearsals.finish(script, steps=None, launcher="torchrun")
+    assert failed.result.outcome is Outcome.FAILED, failed.explained()
+    assert (failed.blamed_line, failed.result.unreached) == ("dist.barrier()", ())
+
+
 def test_the_users_files_stay_as_they_are(rehearsals: Rehearsals) -> None:
     kept = rehearsals.folder / "kept.txt"
     kept.write_text("mine")

@@ -143,3 +143,12 @@ def test_ranks_that_train_alone_are_a_silent_failure(run: StartRun) -> None:
     assert finished.result.outcome is Outcome.SILENT_FAILURE
     assert finished.root.kind == "unconnected-ranks"
     assert to_json(finished.result, "zh-cn")["failures"][0]["explanation"].endswith("包装模型。")
+
+
+def test_parameters_without_a_part_in_the_loss_are_named(run: StartRun) -> None:
+    root = run("nameless_parameters.py").root
+    assert root.kind == "unused-parameters"
+    assert "Parameter indices which did not receive grad" in root.message
+    names = "head.weight, head.bias"
+    assert f"Parameters which did not receive grad for rank {root.rank}: {names}" in root.message
+    assert root.explanation.en.startswith(f"On rank {root.rank} {names} had no part in the loss")

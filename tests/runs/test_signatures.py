@@ -149,6 +149,10 @@ _KINDS = [
         "unused-parameters",
     ),
     (
+        "Parameters which did not receive grad for rank 1: head.weight, head.bias",
+        "unused-parameters",
+    ),
+    (
         "RuntimeError: Expected to mark a variable ready only once. This error",
         "parameter-ready-twice",
     ),
@@ -731,6 +735,15 @@ def test_a_message_is_explained_by_where_it_was_raised(
     assert known[0].kind == kind
     assert said in known[1].en
     assert "misspelt" not in known[1].en.replace("misspelt name, and", "")
+
+
+def test_of_very_many_unused_parameters_the_first_are_named() -> None:
+    names = [f"head.{number}" for number in range(9)]
+    text = f"Parameters which did not receive grad for rank 3: {', '.join(names)}"
+    known = match(text)
+    assert known is not None
+    expected = f"On rank 3 {', '.join(names[:6])} and 3 more parameters had no part"
+    assert known[1].en.startswith(expected)
 
 
 @pytest.mark.parametrize(

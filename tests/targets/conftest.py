@@ -25,6 +25,16 @@ def torch_python() -> Path:
 @pytest.fixture(scope="session")
 def slurm_cluster() -> Iterator[SlurmCluster]:
     """A Slurm cluster of two nodes on this machine."""
+    yield from _cluster()
+
+
+@pytest.fixture
+def slurm_cluster_to_break() -> Iterator[SlurmCluster]:
+    """The same, for one test alone."""
+    yield from _cluster()
+
+
+def _cluster() -> Iterator[SlurmCluster]:
     missing = missing_program()
     if missing is not None:
         pytest.skip(f"needs {missing}: apt-get install slurm-wlm munge")

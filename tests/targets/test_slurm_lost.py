@@ -16,7 +16,7 @@ from ranksafe.runs.attach import attach
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.model import Outcome
 
-from .slurm_cluster import running_cluster
+from .slurm_cluster import SlurmCluster
 from .slurm_user import LONGEST_SECONDS, PLAIN, Cluster, cluster_of
 
 _STARTS = """\
@@ -156,16 +156,18 @@ def test_the_time_limit_is_told_with_the_line_that_was_reached(cluster: Cluster)
 @pytest.mark.torch
 @pytest.mark.long
 def test_a_node_that_fails_is_no_fault_of_the_script(
-    torch_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    slurm_cluster_to_break: SlurmCluster,
+    torch_python: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with running_cluster() as slurm:
-        cluster = cluster_of(slurm, torch_python, tmp_path, monkeypatch)
-        cluster.describe(nodes=1)
-        run = cluster.start(cluster.script(PLAIN), "1000", launcher="python")
-        cluster.wait_until(run, lambda: "second 1" in cluster.output_of(0))
-        threading.Timer(0.0, lambda: slurm.lose_node("n1")).start()
-        result = run.wait(LONGEST_SECONDS)
-        assert result is not None
-        assert result.outcome is Outcome.FAILED
-        assert result.failures[0].kind == "node-failure"
-        assert "n1" in result.failures[0].message
+    cluster = cluster_of(slurm_cluster_to_break, torch_python, tmp_path, monkeypatch)
+    cluster.describe(nodes=1)
+    run = cluster.start(cluster.script(PLAIN), "1000", launcher="python")
+    cluster.wait_until(run, lambda: "second 1" in cluster.output_of(0))
+    threading.Timer(0.0, lambda: slurm_cluster_to_break.lose_node("n1")).start()
+    result = run.wait(LONGEST_SECONDS)
+    assert result is not None
+    assert result.outcome is Outcome.FAILED
+    assert result.failures[0].kind == "node-failure"
+    assert "n1" in result.failures[0].message

@@ -28,7 +28,6 @@ _ADDRESS = "127.0.0.1"
 _PATIENCE_SECONDS = 15.0
 """How long a node may take to end after a signal."""
 _POLL_SECONDS = 0.05
-_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def torchrun_options(node: int, nodes: int, port: int) -> list[str]:
@@ -74,7 +73,7 @@ class Nodes:
 
     def run(self) -> int:
         """Start all, wait, and return the exit status. Raises OSError where a command cannot be started."""
-        for number in _ENDING_SIGNALS:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, self._note_signal)
         try:
             for node, command in enumerate(self.commands):

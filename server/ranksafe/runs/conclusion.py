@@ -19,8 +19,9 @@ from ranksafe.runs.explain.rehearsed import Verdict, judged, load_rehearsal
 from ranksafe.runs.explain.remote_paths import with_local_files
 from ranksafe.runs.explain.silent import with_silent_failures
 from ranksafe.runs.launch_plan import Plan
-from ranksafe.runs.model import Failure, Outcome, RankReport, RunRequest
+from ranksafe.runs.model import Failure, Outcome, RankReport, RunRequest, Unreached
 from ranksafe.runs.predicted import with_predicted_rule
+from ranksafe.runs.unreached import unreached, unreached_in_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class Conclusion:
     ranks: tuple[RankReport, ...]
     limits: tuple[Translated, ...]
     """What the verdict does not cover, besides the plan's own limits."""
+    unreached: tuple[Unreached, ...] = ()
 
 
 def conclude(
@@ -79,7 +81,12 @@ def conclude(
     else:
         verdict = judged(rehearsal, evidence, outcome, failures, language)
     missed = _missed(request, evidence, verdict.outcome)
-    return Conclusion(verdict, tuple(ranks), (*verdict.limits, *missed, *edited))
+    limits = [*verdict.limits, *missed, *edited]
+    left_out: tuple[Unreached, ...] = ()
+    if rehearsal is not None and verdict.outcome is Outcome.SUCCEEDED:
+        left_out = unreached(directory, request.script.absolute(), plan.ranks, request.steps)
+        limits += unreached_in_words(left_out, request.steps)
+    return Conclusion(verdict, tuple(ranks), tuple(limits), left_out)
 
 
 def _outcome(ending: Ending, returncode: int | None, failures: Sequence[Failure]) -> Outcome:

@@ -12,12 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranksafe.launch.interpreter import find_interpreter as project_interpreter
+from ranksafe.launch.interpreter import site_packages
 from ranksafe.localization import Translated
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.model import RunRequest
 
 _PROBE_TIMEOUT_SECONDS = 60
-DISTRIBUTIONS = ("torch", "accelerate", "transformers", "trl", "deepspeed", "adapters", "peft")
+DISTRIBUTIONS = (
+    *("torch", "accelerate", "transformers", "trl", "deepspeed", "adapters", "peft"),
+    "debugpy",
+)
 
 # torch's CUDA build is read from the text of torch/version.py: importing torch takes seconds.
 PROBE = """
@@ -103,6 +107,12 @@ def inspect_interpreter(path: Path, environment: Mapping[str, str]) -> Interpret
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise RunNotPossible(_BROKEN.filled(path=path, reason=_reason(error))) from error
     return Interpreter(path, facts["python"], facts["versions"], facts["cuda"])
+
+
+def folder_of_torch(interpreter: Path) -> Path | None:
+    """Where ``interpreter`` has torch; read from its folders, without starting it."""
+    folders = (folder / "torch" for folder in site_packages(interpreter))
+    return next((folder for folder in folders if (folder / "version.py").is_file()), None)
 
 
 def _reason(error: Exception) -> Translated | str:

@@ -13,6 +13,7 @@ from ranksafe.localization import Translated
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.interpreter import Interpreter
 from ranksafe.runs.model import RunRequest
+from ranksafe.source.notebook import is_notebook
 
 
 class Style(str, Enum):
@@ -208,6 +209,8 @@ def free_port() -> int:
 
 
 def _read(script: Path) -> str:
+    if is_notebook(script):
+        raise RunNotPossible(_NOTEBOOK.filled(path=script))
     try:
         return script.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
@@ -219,6 +222,13 @@ def _require(distribution: str, interpreter: Interpreter) -> None:
         raise RunNotPossible(_MISSING.filled(name=distribution, path=interpreter.path))
 
 
+_NOTEBOOK = Translated(
+    "{path} is a notebook, which torchrun and accelerate cannot start: convert it "
+    "(`jupyter nbconvert --to script {path}`) and run the script, or start the ranks inside of the notebook with "
+    "`accelerate.notebook_launcher`",
+    "{path} 是笔记本，torchrun 和 accelerate 无法启动它：请先转换（`jupyter nbconvert --to script {path}`）再运行脚本，"
+    "或在笔记本中用 `accelerate.notebook_launcher` 启动各个 rank",
+)
 _NO_SCRIPT = Translated(
     en="The script {path} cannot be read: {reason}", zh_cn="无法读取脚本 {path}：{reason}"
 )

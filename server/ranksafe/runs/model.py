@@ -25,6 +25,15 @@ class Outcome(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Debugging:
+    """One rank waits for a debugger before its script begins; the others run on until they need it."""
+
+    rank: int
+    libraries: Path | None = None
+    """A folder with debugpy, for a Python that has none of its own."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunRequest:
     """What to start. Only a user's own settings and commands fill `interpreter`, `arguments` and `environment`."""
 
@@ -46,6 +55,8 @@ class RunRequest:
     timeout_seconds: float | None = None
     on_hang: Literal["stop", "report"] = "stop"
     """What happens to ranks that wait for each other in vain: the run is ended as failed, or told of and kept."""
+    debugging: Debugging | None = None
+    """On this machine only. Whoever stands at a breakpoint is waited for: such ranks are never said to hang."""
     launcher: Literal["accelerate", "torchrun", "python"] | None = None
     """What starts the script; None: what its text asks for."""
     rehearsal: RehearsalOptions = field(default_factory=RehearsalOptions)
@@ -149,7 +160,7 @@ class RunEvent:
 
     kind: str
     """"status" (text for people), "output" (a line of a rank), "step", "ranks" (what they do), "hang", "first-failure"
-    (why the run is about to end), "failure" (when it has ended)."""
+    (why the run is about to end), "debugger" (a rank waits for one, or cannot), "failure" (when it has ended)."""
     text: str
     rank: int | None = None
     stream: str = "stdout"
@@ -161,6 +172,24 @@ class RunEvent:
     """With "ranks": memory and utilisation of each GPU in a few words, where nvidia-smi tells."""
     failures: tuple[Failure, ...] = ()
     """With "hang" and "first-failure": what to draw on which lines; empty when a reported hang is no longer one."""
+    address: tuple[str, int] | None = None
+    """With "debugger": where the rank listens; None: it runs without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreached:
+    """A line that no rank of a passed rehearsal was seen to execute."""
+
+    filename: str
+    line: int
+    """1-based."""
+    name: str
+    """The code of the rule with a finding there, or the function that would have been called."""
+
+    @property
+    def text(self) -> str:
+        """As it is listed: ``RS401 (train.py:78)``."""
+        return f"{self.name} ({Path(self.filename).name}:{self.line})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +214,5 @@ class RunResult:
     simulation_limit: Failure | None = None
     """With the outcome SIMULATION_LIMIT: what the simulation could not do, and where. No fault of the user's, and
     never among `failures`."""
+    unreached: tuple[Unreached, ...] = ()
+    """Of a rehearsal that passed: what it says nothing about; `limits` has it in words."""

@@ -30,6 +30,10 @@ def to_json(result: RunResult, language: Language = "en") -> dict[str, Any]:
             if result.simulation_limit is None
             else failure_json(result.simulation_limit, language)
         ),
+        "unreached": [
+            {"name": each.name, "filename": each.filename, "location": _location(each.line, 1)}
+            for each in result.unreached
+        ],
         "seconds": round(result.seconds, 3),
         "log": None if result.log is None else str(result.log),
     }

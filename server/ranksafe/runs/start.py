@@ -11,15 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from ranksafe.localization import Translated
-from ranksafe.runs.conclusion import Ending, conclude
+from ranksafe.runs.conclusion import Conclusion, Ending, conclude
+from ranksafe.runs.debugger import debugger_event
 from ranksafe.runs.directory import new_run_directory, release
 from ranksafe.runs.errors import RunCancelled, RunNotPossible
 from ranksafe.runs.explain.evidence import parse_entry
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.rehearsed import Verdict
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.log import CombinedLog, blot_out
-from ranksafe.runs.model import RankReport, RunEvent, RunRequest, RunResult
+from ranksafe.runs.model import RunEvent, RunRequest, RunResult
 from ranksafe.runs.records.recorder import Recorder
 from ranksafe.runs.records.redaction import secret_values
 from ranksafe.runs.remote.record import read_record
@@ -66,6 +66,11 @@ class Run:
         # Not Thread.join: a Ctrl+C during it makes CPython 3.11 take the thread for ended.
         self._ended = threading.Event()
         threading.Thread(target=self._work, name=f"run {self.run_id}", daemon=True).start()
+
+    @property
+    def log(self) -> Path:
+        """All ranks' output so far; the file comes with the first line."""
+        return self._directory / "log.txt"
 
     def cancel(self) -> None:
         """End every process of the run, and nothing else; returns at once."""
@@ -130,7 +135,7 @@ class Run:
 
     def _watch(self) -> None:
         (self._recorder.begin if self._is_new else self._recorder.resume)()
-        log = CombinedLog(self._directory / "log.txt", self._hidden)
+        log = CombinedLog(self.log, self._hidden)
         self._say(shlex.join(self._plan.command))
         language = self._request.language
         for sentence in (*self._plan.limits, *self._plan.modified):
@@ -169,18 +174,14 @@ class Run:
         for failure in (each for each in verdict.failures if each.root_cause):
             self._emit("failure", failure.message, failure.rank)
         limits = (*plan.limits, *conclusion.limits)
-        result = self._as_result(verdict, conclusion.ranks, limits)
+        result = self._as_result(conclusion, limits)
         self._recorder.end(result, (*plan.modified, *verdict.modified), limits)
         blot_out(directory, self._hidden)
         return result
 
-    def _as_result(
-        self,
-        verdict: Verdict,
-        ranks: Sequence[RankReport],
-        limits: Sequence[Translated],
-    ) -> RunResult:
+    def _as_result(self, conclusion: Conclusion, limits: Sequence[Translated]) -> RunResult:
         language = self._request.language
+        verdict = conclusion.verdict
         modified = (*self._plan.modified, *verdict.modified)
         return RunResult(
             run_id=self.run_id,
@@ -189,21 +190,24 @@ class Run:
             command=self._plan.command,
             modified=tuple(text.in_language(language) for text in modified),
             limits=tuple(text.in_language(language) for text in limits),
-            ranks=tuple(ranks),
+            ranks=conclusion.ranks,
             failures=tuple(verdict.failures),
             seconds=time.monotonic() - self._started,
-            log=self._directory / "log.txt",
+            log=self.log,
             run_directory=self._directory,
             simulation_limit=verdict.simulation_limit,
+            unreached=conclusion.unreached,
         )
 
     def _journal(self, line: Output) -> None:
-        """Tell of the steps; rank 0 speaks for all."""
+        """Tell of the steps, for which rank 0 speaks, and of a rank that waits for a debugger."""
         entry = parse_entry(line.text)
         self._observer.heard(line.rank, entry)
         if entry.get("event") == "step" and line.rank == 0:
             text = _STEP.filled(step=entry.get("step")).in_language(self._request.language)
             self._emit("step", text, line.rank)
+        if entry.get("event") == "debugger":
+            self._tell(debugger_event(entry, line.rank, self._request.language))
 
     def _status(self) -> str:
         """How the run ended: as the process says, unless it was ended for a reason of ours."""

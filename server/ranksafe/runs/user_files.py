@@ -6,7 +6,7 @@ A file has a table for each host or cluster. No file of a workspace can name a h
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -55,6 +55,32 @@ def names_in(path: Path) -> list[str]:
         return []
 
 
+def add_table(path: Path, name: str, values: Mapping[str, str]) -> Path:
+    """Describe one more host or cluster; what the file says stays as it is, comments included. Returns the file.
+
+    Raises RunNotPossible when it cannot be understood or written.
+    """
+    import tomlkit
+
+    if name in read_tables(path):
+        return path
+    try:
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+        document = tomlkit.parse(text)
+        document[name] = tomlkit.item(dict(values))
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Whoever keeps such files elsewhere has a link here.
+        real = path.resolve()
+        written = real.with_suffix(".new")
+        written.write_text(tomlkit.dumps(document), encoding="utf-8")
+        written.replace(real)
+    except OSError as error:
+        raise RunNotPossible(
+            _NOT_WRITTEN.filled(path=path, reason=error.strerror or error)
+        ) from error
+    return path
+
+
 def read_table(cls: type[T], path: Path, name: str, table: object, one_of: Sequence[str]) -> T:
     """What the table ``name`` of a file says. Raises RunNotPossible when anything in it is not as it should be.
 
@@ -86,4 +112,7 @@ _NO_TABLE: Final = Translated(
 _ONE_OF: Final = Translated(
     en="[{name}] has {keys}, and only one of them can be",
     zh_cn="[{name}] 同时有 {keys}，只能保留其中一个",
+)
+_NOT_WRITTEN: Final = Translated(
+    en="{path} cannot be written: {reason}", zh_cn="无法写入 {path}：{reason}"
 )

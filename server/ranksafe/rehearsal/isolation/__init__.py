@@ -8,7 +8,7 @@ outcome says so.
 
 from __future__ import annotations
 
-from ranksafe.rehearsal.isolation.availability import probe
+from ranksafe.rehearsal.isolation.availability import outlook, probe
 from ranksafe.rehearsal.isolation.events import EVENTS_FILE
 from ranksafe.rehearsal.isolation.memory import host_memory_bound
 from ranksafe.rehearsal.isolation.node import node_name, on_node
@@ -22,6 +22,7 @@ __all__ = [
     "host_memory_bound",
     "node_name",
     "on_node",
+    "outlook",
     "plan_isolation",
     "probe",
 ]

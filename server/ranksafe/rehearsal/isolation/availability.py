@@ -47,6 +47,12 @@ def probe() -> Translated | None:
     return None if ended.returncode == 0 else _reason(ended.returncode, ended.stderr)
 
 
+def outlook() -> Translated:
+    """In a sentence whether rehearsals are isolated here."""
+    why_not = probe()
+    return _CAN_ISOLATE if why_not is None else _CANNOT_ISOLATE.filled(reason=why_not)
+
+
 def _reason(status: int, errors: str) -> Translated:
     last = errors.strip().splitlines()[-1:] or [""]
     try:
@@ -77,6 +83,13 @@ def _is_set(path: str, value: str) -> bool:
         return False
 
 
+_CAN_ISOLATE = Translated(
+    en="rehearsals are isolated here: the script's files and network are kept apart",
+    zh_cn="可以在此隔离预演：脚本的文件和网络与系统分开",
+)
+_CANNOT_ISOLATE = Translated(
+    en="rehearsals are not isolated here: {reason}", zh_cn="无法在此隔离预演：{reason}"
+)
 _NOT_LINUX = Translated(
     en="isolation needs Linux namespaces, which {system} does not have",
     zh_cn="隔离需要 Linux 命名空间，而 {system} 没有该功能",

@@ -1,7 +1,8 @@
 """The part that rides along in the user's processes.
 
 `inject` is put on PYTHONPATH of a run; nothing else of ranksafe is importable there. It uses the standard library
-only, runs on CPython 3.8 and newer, and writes JSON and plain text, never pickles.
+only (and debugpy in a rank that is to be debugged), runs on CPython 3.8 and newer, and writes JSON and plain text,
+never pickles.
 """
 
 from __future__ import annotations
@@ -16,3 +17,6 @@ SCRIPT_VARIABLE = "RANKSAFE_RUN_SCRIPT"
 STEPS_VARIABLE = "RANKSAFE_RUN_STEPS"
 DETECTORS_VARIABLE = "RANKSAFE_RUN_DETECTORS"
 """``all`` (rehearsals), ``cheap`` (real runs) or ``off``: which silent failures are looked for; unset is ``off``."""
+DEBUGGED_RANK_VARIABLE = "RANKSAFE_RUN_DEBUGGED_RANK"
+DEBUGPY_VARIABLE = "RANKSAFE_RUN_DEBUGPY"
+"""A folder with debugpy, for ranks whose Python has none."""

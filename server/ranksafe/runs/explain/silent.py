@@ -68,12 +68,16 @@ def _failure(
         end_line=frame.end_line if frame else None,
         end_column=frame.end_column if frame else None,
         frames=frames,
-        explanation=_NO_ERROR,
+        explanation=_NO_ERROR if root_cause or suspicion.kind != PARTED else _PARTED_HERE,
         root_cause=root_cause,
     )
 
 
 _WAITING = frozenset({"collective-timeout", "peer-lost", "time-limit"})
+_PARTED_HERE = Translated(
+    en="Here the ranks part: what one calls, another does not, and who waits for it waits in vain.",
+    zh_cn="各 rank 在此处分开：一个 rank 调用的集合通信，另一个没有调用，等待它的 rank 将一直等下去。",
+)
 _NO_ERROR = Translated(
     en="Nothing raises an error here, and the result is wrong all the same.",
     zh_cn="此处不会报错，但结果仍然是错的。",

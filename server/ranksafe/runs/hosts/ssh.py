@@ -61,6 +61,12 @@ def choose_config(path: Path | None) -> None:
     _chosen_config = path
 
 
+def config_file() -> Path:
+    """The configuration of the user's own that ssh reads."""
+    chosen = _chosen_config or os.environ.get(CONFIG_VARIABLE)
+    return Path(chosen) if chosen else Path.home() / ".ssh" / "config"
+
+
 class SshHost(AskedHost):
     """A host as the user names it for ssh.
 

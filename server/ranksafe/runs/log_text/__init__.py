@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ranksafe.runs.log_text.decode import is_binary
 from ranksafe.runs.log_text.reader import LogReader
 
-__all__ = ["LogReader"]
+__all__ = ["LogReader", "is_binary"]

@@ -14,6 +14,13 @@ _BYTE_ORDER_MARKS = (
 )
 _ENOUGH = 16
 """Bytes that tell UTF-16 by its zeros."""
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh", b"PK\x03\x04")
+"""How files of gzip, zstd, xz, bzip2 and zip begin (and PyTorch's own, which are zip files)."""
+_NO_TEXT = re.compile(rb"[\x01-\x07\x0e-\x1a\x1c-\x1f\x7f]")
+_LOOKED_AT = 8192
+"""Bytes."""
+_MOST_NO_TEXT = 0.05
+"""Random bytes have 0.11; a log with a terminal's control characters has far fewer."""
 _HIGH_RUN = re.compile(rb"[\x80-\xff]+")
 _TERMINAL = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours and cursor movements
@@ -22,6 +29,19 @@ _TERMINAL = re.compile(
     r"|\^\[\[[0-9;]*[A-Za-z]"  # the same, made visible by `cat -v` or a web page
     r"|[\x00\x08\x1b]"
 )
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether the first bytes of a file are those of no log: packed, a program, weights.
+
+    NUL bytes alone say nothing: UTF-16 has them, and a log whose machine went down may end in thousands.
+    """
+    if data.startswith(_PACKED):
+        return True
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return False
+    start = data[:_LOOKED_AT].replace(b"\0", b"")
+    return len(_NO_TEXT.findall(start)) > len(start) * _MOST_NO_TEXT
 
 
 class Decoder:

@@ -45,6 +45,7 @@ TELLING = (
         "too old",
         "undefined symbol",
         "Parameter indices",
+        "did not receive grad",
         "Xid",
         "╭",
         "Terminated",

@@ -11,7 +11,6 @@ question to the ranks, as JSON. The end of its input ends the view, not the run.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import re
@@ -89,6 +88,8 @@ def _write(path: str, content: bytes) -> None:
 
 def has_ended(directory: str) -> bool:
     """Whether the supervisor is gone. A lock, not a process id, which another process may have by now."""
+    import fcntl  # not on Windows, where only the near side of a connection is
+
     try:
         lock = os.open(os.path.join(directory, ALIVE), os.O_RDWR)
     except OSError:

@@ -22,7 +22,10 @@ LOST = "lost"
 _LARGEST_RECORD = 32 * 2**20
 _MARKERS = (".git", "pyproject.toml", "ranksafe.toml", "setup.py", "setup.cfg")
 _END_TAKES_SECONDS = 60.0
-_OF_FAILURE = ("kind", "code", "rank", "message", "filename", "location", "root_cause")
+_OF_FAILURE = (
+    "kind", "code", "rank", "message", "filename", "location", "end_location", "frames", "explanation",
+    "root_cause",
+)  # fmt: skip
 
 
 class NoSuchRun(Exception):
@@ -103,8 +106,12 @@ class KeptRun:
         """``explanations``, ``limit_explanation``, ``modified`` or ``limits``."""
         return [_translated(each) for each in _list(self.data.get(key))]
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, language: Language = "en") -> dict[str, Any]:
         """One line of the history."""
+        meanings = self.sentences("explanations")
+        failures = [{key: each.get(key) for key in _OF_FAILURE} for each in self.failures]
+        for failure, meaning in zip(failures, meanings, strict=False):
+            failure["explanation"] = meaning.in_language(language)
         return {
             "run_id": self.run_id,
             "started": self.started,
@@ -112,9 +119,14 @@ class KeptRun:
             "target": self.target,
             "outcome": self.outcome,
             "seconds": self.seconds,
-            "failures": [
-                {key: failure.get(key) for key in _OF_FAILURE} for failure in self.failures
+            "ranks": [
+                {"rank": rank.get("rank"), "outcome": rank.get("outcome")}
+                for rank in map(_mapping, _list(self.result.get("ranks")))
             ],
+            "simulation_limit": _mapping(self.result.get("simulation_limit")).get("message"),
+            "failures": failures,
+            "steps": self.request.get("steps"),
+            "unreached": _list(self.result.get("unreached")),
             "directory": str(self.directory),
         }
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from ranksafe.localization import Translated
 from ranksafe.runs.records.kept_runs import KeptRun
@@ -62,7 +64,7 @@ def _card(failure: Mapping[str, Any], explanation: Translated, snapshot: Snapsho
     row = _row(failure)
     name = failure.get("filename")
     if isinstance(name, str) and row is not None:
-        place = element("p", f"{name}:{row}", class_="place")
+        place = element("p", _link(name, row), class_="place")
         parts += [place, *_code(failure, name, row, snapshot)]
     parts += _frames(failure)
     return element("section", *parts, class_="failure root" if root else "failure")
@@ -128,14 +130,24 @@ def _list(frames: Sequence[Mapping[str, Any]]) -> Element:
     """Outermost first, as Python prints them."""
     items = []
     for frame in frames:
-        place = f"{frame.get('filename')}:{_row(frame)} "
-        content: list[Content] = [place, element("b", str(frame.get("function", "")))]
+        place = _link(str(frame.get("filename")), _row(frame))
+        content: list[Content] = [place, " ", element("b", str(frame.get("function", "")))]
         source = str(frame.get("source", "")).strip()
         if source:
             content += [element("br"), element("code", _cut(source))]
         library = None if frame.get("in_user_code") else "library"
         items.append(element("li", *content, class_=library))
     return element("ul", *items, class_="frames")
+
+
+def _link(name: str, row: int | None) -> Content:
+    """The place, as a link that opens it in VS Code (https://code.visualstudio.com/docs/configure/command-line); the
+    panel in which the extension shows a report opens it in that window."""
+    text = f"{name}:{row}"
+    path = Path(name)
+    if not path.is_absolute() or row is None:
+        return text
+    return element("a", text, href=f"vscode://file/{quote(path.as_posix().lstrip('/'))}:{row}")
 
 
 def _frame_list(failure: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -46,7 +46,7 @@ def report(run: KeptRun, language: Language = "en", comparison: Comparison | Non
         *environment_section(run),
         *log_section(run.directory / "log.txt"),
     ]
-    return page(title_of(run), verdict(run), content, language, with_plots=bool(plots))
+    return page(title_of(run, language), verdict(run), content, language, with_plots=bool(plots))
 
 
 def page(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ranksafe.localization import Translated
-from ranksafe.runs.records.kept_runs import OUTCOMES, KeptRun, started_text
+from ranksafe.localization import Language, Translated
+from ranksafe.runs.records.kept_runs import OUTCOMES, KeptRun, outcome_text, started_text
 from ranksafe.runs.report.elements import Content, Element, element
 
 _CLASSES = {"succeeded": "good", "failed": "bad", "silent-failure": "bad", "not-started": "bad"}
@@ -18,9 +18,9 @@ def verdict(run: KeptRun) -> list[Element]:
     return [heading, element("div", *_sentences(run), class_=f"verdict {kind}"), _meta(run)]
 
 
-def title_of(run: KeptRun) -> str:
+def title_of(run: KeptRun, language: Language) -> str:
     """Of the page."""
-    return f"{run.script.name}: {run.outcome} · ranksafe"
+    return f"{run.script.name}: {outcome_text(run.outcome, language)} · ranksafe"
 
 
 def _sentences(run: KeptRun) -> list[Content]:

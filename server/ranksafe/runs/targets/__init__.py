@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from ranksafe.localization import Translated
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.targets.protocol import Target
@@ -46,11 +48,33 @@ def target_named(name: str) -> Target:
 
 def named_targets() -> list[str]:
     """This machine, then the hosts and clusters that the user's own files name; none from a file that is broken."""
+    from ranksafe.runs.hosts.ssh_names import configured_hosts
     from ranksafe.runs.remote.host_settings import named_hosts
     from ranksafe.runs.targets.slurm.settings import named_clusters
 
-    hosts = [f"ssh:{name}" for name in named_hosts()]
+    hosts = [f"ssh:{name}" for name in dict.fromkeys((*named_hosts(), *configured_hosts()))]
     return ["local", *hosts, *(f"slurm:{name}" for name in named_clusters())]
+
+
+def add_target(name: str, login: str | None = None) -> Path:
+    """Note a host (``ssh:HOST``) or a cluster (``slurm:NAME``, with the host of its login node) in the user's own file;
+    one that is there stays as it is. Returns the file.
+
+    Raises RunNotPossible for what is no such name, and where the file cannot be understood or written.
+    """
+    from ranksafe.runs.hosts.ssh import SshHost
+    from ranksafe.runs.remote.host_settings import settings_file
+    from ranksafe.runs.targets.slurm.settings import HERE, check_name, clusters_file
+    from ranksafe.runs.user_files import add_table
+
+    kind, _, own = name.partition(":")
+    if kind == "ssh":
+        return add_table(settings_file(), SshHost(own).name, {})
+    if kind != "slurm":
+        raise RunNotPossible(_UNKNOWN.filled(name=name))
+    check_name(clusters_file(), own)
+    chosen = HERE if login in (None, HERE) else SshHost(login or "").name
+    return add_table(clusters_file(), own, {"login": chosen})
 
 
 _UNKNOWN = Translated(

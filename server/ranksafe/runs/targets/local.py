@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ranksafe.localization import Translated
 from ranksafe.runs.cpu_ranks import cpu_ranks
+from ranksafe.runs.debugger import let_debugger_in
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.gpus import GpuChoice, choose_gpus, list_gpus
 from ranksafe.runs.interpreter import Interpreter
@@ -53,6 +54,11 @@ class LocalTarget:
         ranks = self._devices(request, interpreter, environment, limits)
         command, expected = launch_command(request, interpreter, ranks, directory)
         modified = ride_along(environment, request, directory, detectors="cheap")
+        if request.debugging is not None:
+            # A script that starts its ranks itself is one process to us.
+            known = expected or (None if request.config_file else 1)
+            told = let_debugger_in(environment, request.debugging, interpreter, known)
+            modified = (*modified, told)
         working_directory = request.working_directory or Path.cwd()
         return Plan(command, environment, working_directory, expected, modified, tuple(limits))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from ranksafe.localization import Translated
 from ranksafe.rehearsal import several_nodes
 from ranksafe.rehearsal.errors import RehearsalNotPossible
-from ranksafe.rehearsal.isolation import IsolationPlan, plan_isolation, probe
+from ranksafe.rehearsal.isolation import IsolationPlan, outlook, plan_isolation
 from ranksafe.rehearsal.isolation import node as node_program
 from ranksafe.rehearsal.settings import DEFAULT_GPUS, Isolation, RehearsalOptions
 from ranksafe.runs.errors import RunCancelled, RunNotPossible
@@ -56,10 +56,7 @@ class SimulatedTarget:
         devices = make_devices(
             interpreter.path, environment_of(request), options, listener.say, listener.should_stop
         )
-        isolated = (
-            _CAN_ISOLATE if (why_not := probe()) is None else _CANNOT_ISOLATE.filled(reason=why_not)
-        )
-        return [*described(interpreter), _announced(devices, per_node, options), isolated]
+        return [*described(interpreter), _announced(devices, per_node, options), outlook()]
 
     def prepare(self, request: RunRequest, directory: Path, listener: Listener) -> Plan:
         """Make the devices, which compiles them the first time, and choose the launcher."""
@@ -200,13 +197,6 @@ _DEVICES = Translated(
 _DEVICES_OF_NODES = Translated(
     en="{nodes} simulated nodes with {number} GPUs each ({name}, {memory} GiB), computed by this machine's processors",
     zh_cn="{nodes} 个模拟节点，每个有 {number} 个 GPU（{name}，{memory} GiB），由本机 CPU 计算",
-)
-_CAN_ISOLATE = Translated(
-    en="rehearsals are isolated here: the script's files and network are kept apart",
-    zh_cn="可以在此隔离预演：脚本的文件和网络与系统分开",
-)
-_CANNOT_ISOLATE = Translated(
-    en="rehearsals are not isolated here: {reason}", zh_cn="无法在此隔离预演：{reason}"
 )
 _NOBODY_TO_ASK = Translated(
     en="The rehearsal would be {why}. Nobody could be asked whether that is wanted: say it beforehand "

@@ -14,7 +14,12 @@ from ranksafe.localization import Translated
 from ranksafe.runs import agent
 from ranksafe.runs.directory import release
 from ranksafe.runs.errors import RunNotPossible
-from ranksafe.runs.interpreter import Interpreter, find_interpreter, inspect_interpreter
+from ranksafe.runs.interpreter import (
+    Interpreter,
+    find_interpreter,
+    folder_of_torch,
+    inspect_interpreter,
+)
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.model import RunRequest
 from ranksafe.runs.output import OutputFollower
@@ -123,7 +128,8 @@ def described(interpreter: Interpreter) -> list[Translated]:
     found = [_FOUND.filled(path=interpreter.path, python=interpreter.python)]
     for name, version in interpreter.versions.items():
         found.append(Translated(f"{name} {version}", f"{name} {version}"))
-    return found
+    torch = folder_of_torch(interpreter.path)
+    return found if torch is None else [*found, _TORCH.filled(folder=torch)]
 
 
 def ride_along(
@@ -146,6 +152,7 @@ def ride_along(
 
 
 _FOUND = Translated(en="Python {python}: {path}", zh_cn="Python {python}：{path}")
+_TORCH = Translated(en="torch is in {folder}", zh_cn="torch 位于 {folder}")
 _STEPS = Translated(
     en="stops after {steps} optimizer steps; what the script does after training is not run",
     zh_cn="在 {steps} 个优化器步之后停止；脚本训练之后的部分不会执行",

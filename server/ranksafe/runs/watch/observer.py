@@ -90,13 +90,16 @@ class Observer:
         if not self._watchdog.turn():
             return
         yield from self._states()
+        if self._request.debugging is not None:
+            return  # whoever stands at a breakpoint is waited for
         hang = self._watchdog.hang
         if hang is not self._told_of:
             yield self._hang(hang)
 
     def last_words(self) -> Sequence[Translated]:
         """For the end of the run: sentences with figures, no failures."""
-        return [] if self.ends_run else self._watchdog.stragglers()
+        is_told = self.ends_run or self._request.debugging is not None
+        return [] if is_told else self._watchdog.stragglers()
 
     def _states(self) -> Iterator[RunEvent]:
         now = time.monotonic()

@@ -15,7 +15,7 @@ from enum import Enum
 from ranksafe.runs.model import Frame
 from ranksafe.runs.watch.beat import Beat, Others, Wait
 
-STILL_SECONDS = 20.0
+STILL_SECONDS = 15.0
 """Without any sign of life in a place where nothing is known to take long."""
 LONG_SECONDS = 300.0
 """The same where the program waits for a process of its own or sleeps, or the system does not tell of signs of life, or

@@ -29,8 +29,10 @@ from ranksafe.runs.watch.standing import (
 from ranksafe.runs.watch.unheard import Unheard
 
 _LOOK_SECONDS = 0.5
-_SETTLED_SECONDS = 5.0
-"""For how long ranks must have waited in vain before they are said to; a lost connection shows within it."""
+_SUSPECT_SECONDS = 2.0
+"""For how long ranks must have waited in vain before they are asked where they are."""
+_SETTLED_SECONDS = 4.0
+"""The same before they are said to hang; a lost connection shows within it."""
 _AFTER_A_FAILURE_SECONDS = 25.0
 """Launchers end the other ranks once one has failed; this is for when they do not."""
 _OLD_SECONDS = 6.0
@@ -165,14 +167,14 @@ class Watchdog:
         settled = min(newest - standings[rank].since for rank in stuck)
         causes = frozenset(stuck) | frozenset(rank for found in stuck.values() for rank in found)
         failed = [rank for rank, each in self.ranks.items() if each.raised]
-        if settled < (_AFTER_A_FAILURE_SECONDS if failed else _SETTLED_SECONDS):
-            return
-        if self.hang is not None:
+        if settled < _SUSPECT_SECONDS or self.hang is not None:
             return
         if causes != self._suspects:
             self._suspects = causes
             self._question = self._ask()
             self._asked_at = now
+            return
+        if settled < (_AFTER_A_FAILURE_SECONDS if failed else _SETTLED_SECONDS):
             return
         answers = stacks.answers(self.directory, self._question)
         alive = {rank for rank in causes if self.ranks[rank].ended_at is None}
@@ -225,7 +227,7 @@ class Watchdog:
             if wait is None or wait.number is None or (rank, wait.since) in self._compared:
                 continue
             members = [standings[other] for other in wait.ranks if other in standings]
-            if newest - wait.since < _SETTLED_SECONDS:
+            if newest - wait.since < _SUSPECT_SECONDS:
                 continue
             if all(each.count(wait.group) >= wait.number for each in members):
                 self._compared.add((rank, wait.since))

@@ -2,9 +2,37 @@
 
 from __future__ import annotations
 
+import re
+
+from ranksafe.localization import Translated
 from ranksafe.runs.explain.signatures.signature import Signature, signature
 
 _FSDP = r"/torch/distributed/(?:fsdp|_composable)/"
+_NAMED = re.compile(
+    r"Parameters which did not receive grad for rank (?P<rank>\d+): (?P<names>[^\n]+)"
+)
+_MOST_NAMES = 6
+_UNUSED = Translated(
+    "On rank {rank} {names} had no part in the loss of the step before, so DistributedDataParallel waits for gradients "
+    "that never come. Remove or freeze what is unused; find_unused_parameters=True (accelerate: "
+    "DistributedDataParallelKwargs) also works, but costs time and hides mistakes.",
+    "在 rank {rank} 上，{names} 没有参与上一步的损失计算，DistributedDataParallel 会一直等待它们的梯度。"
+    "请删除或冻结未使用的参数；find_unused_parameters=True（accelerate：DistributedDataParallelKwargs）也可行，"
+    "但会变慢并掩盖错误。",
+)
+_MORE = Translated("{names} and {count} more parameters", "{names} 以及另外 {count} 个参数")
+
+
+def _explain_unused(text: str) -> Translated:
+    """By name; of very many the first."""
+    found = _NAMED.search(text)
+    assert found is not None
+    names = found["names"].split(", ")
+    told: object = ", ".join(names[:_MOST_NAMES])
+    if len(names) > _MOST_NAMES:
+        told = _MORE.filled(names=told, count=len(names) - _MOST_NAMES)
+    return _UNUSED.filled(rank=found["rank"], names=told)
+
 
 SIGNATURES: tuple[Signature, ...] = (
     signature(
@@ -73,27 +101,35 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "unused-parameters",
+        # torch with TORCH_DISTRIBUTED_DEBUG; in runs of ours the agent adds the line.
+        _NAMED.pattern,
+        elaborate=_explain_unused,
+        en=_UNUSED.en,
+        zh=_UNUSED.zh_cn,
+    ),
+    signature(
+        "unused-parameters",
         r"Expected to have finished reduction in the prior iteration"
         r"(?:[\s\S]*?Parameter indices which did not receive grad for rank (?P<rank>\d+): (?P<indices>[\d ]+))?",
         en="Some parameters had no part in the loss of the step before, so DistributedDataParallel waits for gradients "
         "that never come[[ (rank {rank}, parameter indices: {indices})]]. Remove or freeze what is unused; "
         "find_unused_parameters=True (accelerate: DistributedDataParallelKwargs) also works, but costs time and hides "
-        "mistakes. TORCH_DISTRIBUTED_DEBUG=DETAIL prints the names.",
+        "mistakes. `ranksafe run` and TORCH_DISTRIBUTED_DEBUG=INFO tell the names.",
         zh="部分参数没有参与上一步的损失计算，DistributedDataParallel 会一直等待它们的梯度[[（rank {rank}，参数序号："
         "{indices}）]]。"
         "请删除或冻结未使用的参数；find_unused_parameters=True（accelerate：DistributedDataParallelKwargs）也可行，"
         "但会变慢并掩盖错误。"
-        "TORCH_DISTRIBUTED_DEBUG=DETAIL 会打印参数名。",
+        "`ranksafe run` 和 TORCH_DISTRIBUTED_DEBUG=INFO 会给出参数名。",
     ),
     signature(
         "unused-parameters",
         r"Parameter indices which did not receive grad for rank (?P<rank>\d+): (?P<indices>[\d ]+)",
         en="On rank {rank} these parameters had no part in the loss: {indices}. Remove or freeze what is unused; "
-        "find_unused_parameters=True also works, but costs time and hides mistakes. TORCH_DISTRIBUTED_DEBUG=DETAIL "
-        "prints their names.",
+        "find_unused_parameters=True also works, but costs time and hides mistakes. `ranksafe run` and "
+        "TORCH_DISTRIBUTED_DEBUG=INFO tell their names.",
         zh="在 rank {rank} 上这些参数没有参与损失计算：{indices}。请删除或冻结未使用的参数；"
         "find_unused_parameters=True "
-        "也可行，但会变慢并掩盖错误。TORCH_DISTRIBUTED_DEBUG=DETAIL 会打印它们的名称。",
+        "也可行，但会变慢并掩盖错误。`ranksafe run` 和 TORCH_DISTRIBUTED_DEBUG=INFO 会给出它们的名称。",
     ),
     signature(
         "parameter-ready-twice",

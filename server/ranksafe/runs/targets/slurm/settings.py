@@ -99,9 +99,14 @@ def cluster_named(name: str) -> Cluster:
     return clusters[name]
 
 
-def _cluster(path: Path, name: str, table: object) -> Cluster:
+def check_name(path: Path, name: str) -> None:
+    """Raise RunNotPossible for what is no name of a cluster."""
     if not _NAME.fullmatch(name):
         raise not_understood(path, _BAD_NAME.filled(name=name))
+
+
+def _cluster(path: Path, name: str, table: object) -> Cluster:
+    check_name(path, name)
     return replace(read_table(Cluster, path, name, table, ("interpreter", "conda")), name=name)
 
 

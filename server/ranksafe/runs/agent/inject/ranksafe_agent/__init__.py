@@ -18,15 +18,18 @@ def activate(inject_directory: str) -> None:
         return
     from . import process
 
-    rank = process.current_rank(os.environ.get("RANKSAFE_RUN_SCRIPT", ""))
+    script = os.environ.get("RANKSAFE_RUN_SCRIPT", "")
+    rank = process.current_rank(script)
     if rank is None:
         return
     steps = _positive(os.environ.get("RANKSAFE_RUN_STEPS"))
     wanted_detectors = os.environ.get("RANKSAFE_RUN_DETECTORS", "off")
+    is_debugged = os.environ.get("RANKSAFE_RUN_DEBUGGED_RANK") == str(rank)
+    debugpy = os.environ.get("RANKSAFE_RUN_DEBUGPY")
     _leave_no_trace(inject_directory)
     process.redirect_output(directory, rank)
 
-    from . import ending, fatal, heartbeat, journal
+    from . import ending, fatal, heartbeat, journal, parameter_names, reached
     from . import steps as step_counter
 
     book = journal.Journal(directory, rank)
@@ -34,16 +37,27 @@ def activate(inject_directory: str) -> None:
     installers: list[Callable[[], None]] = [
         lambda: ending.install(book),
         lambda: fatal.install(directory, rank),
-        lambda: heartbeat.install(book, directory, rank),
+        lambda: parameter_names.install(book),
+        lambda: heartbeat.install(book, directory, rank, is_debugged=is_debugged),
         # Before the step counter, which ends a smoke run where the last step would still be looked at.
         lambda: _detect(book, directory, wanted_detectors),
         lambda: step_counter.install(book, steps),
     ]
+    if wanted_detectors == "all":
+        installers.append(lambda: reached.install(directory, rank, script, steps))
+    if is_debugged:
+        installers.append(lambda: _debug(book, debugpy))
     for install in installers:
         try:
             install()
         except Exception as error:  # one hook that fails must not cost the others
             book.write("agent-problem", text=repr(error))
+
+
+def _debug(book: Journal, libraries: str | None) -> None:
+    from . import debugger
+
+    debugger.wait(book, libraries)
 
 
 def _detect(book: Journal, directory: str, wanted: str) -> None:

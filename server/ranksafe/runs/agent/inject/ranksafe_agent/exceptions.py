@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
 
+from . import parameter_names
+
 _MESSAGE_LIMIT = 20000
 _CHAIN_LIMIT = 10
 _OUTER_FRAMES = 60
@@ -17,11 +19,13 @@ _INNER_FRAMES = 120
 def describe(error: BaseException, depth: int = 0, seen: tuple[int, ...] = ()) -> dict[str, Any]:
     """``error`` with everything it carries; cycles and endless chains are cut."""
     kind = type(error)
+    text = _text_of(error)
+    notes = [str(note) for note in getattr(error, "__notes__", None) or ()]
     described: dict[str, Any] = {
         "type": kind.__qualname__,
         "module": kind.__module__,
-        "message": _text_of(error),
-        "notes": [str(note) for note in getattr(error, "__notes__", None) or ()],
+        "message": text,
+        "notes": notes + parameter_names.notes_on(error, text),
         "frames": frames_of(error.__traceback__),
     }
     if isinstance(error, SyntaxError):

@@ -28,8 +28,9 @@ _EXIT_CHECKS = 50
 class _Heartbeat:
     """Started through `_thread`: `threading` would show the script one thread more than it has."""
 
-    def __init__(self, journal: Journal, directory: str, rank: int) -> None:
+    def __init__(self, journal: Journal, directory: str, rank: int, is_debugged: bool) -> None:
         self.journal = journal
+        self.is_debugged = is_debugged
         self.path = os.path.join(directory, f"rank{rank}.beat")
         self.main = threading.main_thread().ident
         self.signs = signs.Signs(threading.main_thread())
@@ -65,6 +66,8 @@ class _Heartbeat:
             time.sleep(0.001)
 
     def _run(self, stop: threading.Event, done: Any) -> None:
+        if self.is_debugged:
+            _hide_from_debugger()
         try:
             while not stop.wait(PERIOD_SECONDS):
                 # A beat that fails (a full disk) is skipped; the next may work.
@@ -105,10 +108,10 @@ def revive() -> None:
         _current.start()
 
 
-def install(journal: Journal, directory: str, rank: int) -> None:
+def install(journal: Journal, directory: str, rank: int, *, is_debugged: bool = False) -> None:
     """Start the heartbeat; it stands still around forks and does not go on in the child."""
     global _current
-    _current = _Heartbeat(journal, directory, rank)
+    _current = _Heartbeat(journal, directory, rank, is_debugged)
     _current.start()
     os.register_at_fork(before=_current.pause, after_in_parent=_after_fork)
 
@@ -124,6 +127,12 @@ def _after_fork() -> None:
 def _on_collection(phase: str, info: dict[str, int]) -> None:
     if phase == "stop":
         revive()
+
+
+def _hide_from_debugger() -> None:
+    """Beat on while the script stands at a breakpoint. These are the marks that debugpy gives threads of its own."""
+    thread: Any = threading.current_thread()
+    thread.is_pydev_daemon_thread = thread.pydev_do_not_trace = True
 
 
 def _system_threads() -> int:
