@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import pytest
 from lsprotocol import types
 
 from .conftest import DEVICE_MAP, DEVICE_MAP_LINE, Editor, StartEditor, push_capabilities
@@ -126,6 +127,49 @@ async def test_a_suppression_joins_the_one_that_is_there(
     assert fixed.splitlines()[DEVICE_MAP_LINE].endswith("# ranksafe: ignore[RS301, RS201]")
 
 
+async def test_a_rule_can_be_left_out_of_a_file(start_editor: StartEditor, applied: Apply) -> None:
+    editor = await start_editor()
+    uri = editor.open("train.py", DEVICE_MAP)
+    await editor.shown_with(uri, "RS201")
+    action = await _chosen(editor, uri, "Ignore RS201 in this file")
+    fixed = applied(DEVICE_MAP, _edits(action, uri))
+    assert fixed.splitlines()[0] == "# ranksafe: ignore-file[RS201]"
+    editor.change(uri, types.TextDocumentContentChangeWholeDocument(fixed))
+    await editor.shown_with(uri)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("pyproject.toml", "[project]\nname = 'x'\n", "[project]\nname = 'x'\n\n[tool.ranksafe]\nignore = [\"RS201\"]\n"),
+        ("ranksafe.toml", "# ours\ngpus = 2\n", "# ours\ngpus = 2\nignore = [\"RS201\"]\n"),
+        ("ranksafe.toml", None, "ignore = [\"RS201\"]\n"),
+    ],
+    ids=["pyproject", "own file", "none"],
+)  # fmt: skip
+async def test_a_rule_can_be_left_out_of_a_project(
+    start_editor: StartEditor, name: str, before: str | None, after: str
+) -> None:
+    editor = await start_editor()
+    if before is not None:
+        editor.write(name, before)
+    uri = editor.open("train.py", DEVICE_MAP)
+    await editor.shown_with(uri, "RS201")
+    action = await _chosen(editor, uri, f"Ignore RS201 in this project ({name})")
+    assert action.edit is not None
+    *created, changed = action.edit.document_changes or ()
+    assert [isinstance(one, types.CreateFile) for one in created] == [True] * (before is None)
+    assert isinstance(changed, types.TextDocumentEdit)
+    assert changed.text_document.uri == editor.uri(name)
+    assert [one.new_text for one in changed.edits if isinstance(one, types.TextEdit)] == [after]
+
+
+async def _chosen(editor: Editor, uri: str, title: str) -> types.CodeAction:
+    offered = await editor.actions(uri, DEVICE_MAP_LINE)
+    (action,) = [one for one in offered if one.title == title]
+    return await editor.client.code_action_resolve_async(action)
+
+
 async def test_the_rules_page_opens_in_the_users_language(start_editor: StartEditor) -> None:
     editor = await start_editor(locale="zh-cn")
     uri = editor.open("train.py", DEVICE_MAP)
@@ -159,7 +203,7 @@ async def test_no_fix_for_code_that_has_changed_meanwhile(start_editor: StartEdi
 
 async def _suppression(editor: Editor, uri: str) -> list[types.TextEdit]:
     actions = await editor.actions(uri, DEVICE_MAP_LINE)
-    (action,) = [one for one in actions if one.title.startswith("Ignore RS201")]
+    (action,) = [one for one in actions if one.title == "Ignore RS201 on this line"]
     return _edits(await editor.client.code_action_resolve_async(action), uri)
 
 

@@ -13,12 +13,14 @@ from .conftest import DEVICE_MAP, StartEditor
 async def test_nothing_runs_until_the_workspace_is_trusted(start_editor: StartEditor) -> None:
     editor = await start_editor(options={"trusted": False})
     uri = editor.open("train.py", DEVICE_MAP)
-    for command in ("ranksafe.run", "ranksafe.smokeRun", "ranksafe.rehearse"):
+    starters = ("ranksafe.run", "ranksafe.smokeRun", "ranksafe.rehearse", "ranksafe.debugRank")
+    for command in starters:
         answer = await editor.execute(command, uri)
         assert "trusted" in answer["refused"]
     assert "trusted" in (await editor.execute("ranksafe.prove", "RS201"))["refused"]
     assert "trusted" in (await editor.execute("ranksafe.setArguments", uri, ["-x"]))["refused"]
-    assert len(editor.messages) == 5
+    assert "trusted" in (await editor.execute("ranksafe.addTarget", "ssh:host"))["refused"]
+    assert len(editor.messages) == 7
 
     assert await editor.execute("ranksafe.trustWorkspace") == {"trusted": True}
     answer = await editor.execute("ranksafe.setArguments", uri, ["--epochs", "1"])
@@ -87,14 +89,78 @@ async def test_the_targets_are_those_of_the_users_own_files(
     own.mkdir(parents=True)
     (own / "hosts.toml").write_text("[gpu-box]\n")
     (own / "clusters.toml").write_text("[big]\nnodes = 2\n[small]\n")
-    editor = await start_editor(environment={"XDG_CONFIG_HOME": str(own.parent)})
+    ssh = tmp_path / "ssh"
+    ssh.write_text(
+        f"Include {tmp_path}/more-*\nHost *\n  User me\nHost a100 gpu-box *.lab\nHost=github.com\n  User git\n"
+    )
+    (tmp_path / "more-hosts").write_text('host "v100"\nMatch host v100\n  User git\n')
+    environment = {"XDG_CONFIG_HOME": str(own.parent), "RANKSAFE_SSH_CONFIG": str(ssh)}
+    editor = await start_editor(environment=environment)
     uri = editor.open("train.py", DEVICE_MAP)
     (editor.folder / "clusters.toml").write_text("[evil]\n")
     for name in ("ssh:elsewhere", "slurm:evil"):
         answer = await editor.execute("ranksafe.run", uri, {"target": name})
         assert f"no target named {name}" in answer["refused"]
     answer = await editor.execute("ranksafe.setTarget", uri)
-    assert answer == {"targets": ["local", "ssh:gpu-box", "slurm:big", "slurm:small"]}
+    hosts = ["ssh:gpu-box", "ssh:v100", "ssh:a100"]
+    assert answer == {"targets": ["local", *hosts, "slurm:big", "slurm:small"]}
+
+
+async def test_a_host_or_cluster_is_added_to_the_users_own_file(
+    start_editor: StartEditor, tmp_path: Path
+) -> None:
+    own = tmp_path / "own" / "ranksafe"
+    kept = tmp_path / "dotfiles.toml"
+    own.mkdir(parents=True)
+    (own / "hosts.toml").symlink_to(kept)
+    kept.write_text("[gpu-box] # mine\nlease-hours = 3\n")
+    environment = {"XDG_CONFIG_HOME": str(own.parent), "RANKSAFE_SSH_CONFIG": "/dev/null"}
+    editor = await start_editor(environment=environment)
+    uri = editor.open("train.py", DEVICE_MAP)
+    for name in ("ssh:me@new-box", "ssh:gpu-box"):
+        assert (await editor.execute("ranksafe.addTarget", name))["target"] == name
+    assert (own / "hosts.toml").is_symlink()
+    assert kept.read_text().startswith("[gpu-box] # mine\nlease-hours = 3\n")
+    await editor.execute("ranksafe.addTarget", "slurm:big", {"login": "me@login"})
+    clusters = own / "clusters.toml"
+    assert editor.client.shown_documents[-1].uri == clusters.as_uri()
+    assert 'login = "me@login"' in clusters.read_text()
+    answer = await editor.execute("ranksafe.setTarget", uri)
+    assert answer == {"targets": ["local", "ssh:gpu-box", "ssh:me@new-box", "slurm:big"]}
+
+    refused = [
+        ("ssh:-oProxyCommand=x",),
+        ("ssh:主机",),
+        ("simulated:2",),
+        ("slurm:other", {"login": "-F/evil"}),
+    ]
+    for arguments in refused:
+        assert "refused" in await editor.execute("ranksafe.addTarget", *arguments), arguments
+    assert "other" not in clusters.read_text()
+    kept.write_text("[broken")
+    answer = await editor.execute("ranksafe.addTarget", "ssh:third")
+    assert "cannot be understood" in answer["refused"]
+    assert kept.read_text() == "[broken"
+
+
+async def test_a_debugger_is_asked_which_rank_and_only_of_this_machine(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor()
+    uri = editor.open("train.py", DEVICE_MAP)
+    ranks = (await editor.execute("ranksafe.debugRank", uri))["ranks"]
+    assert ranks >= 1
+    editor.write("accelerate.yaml", "num_processes: 7\n")
+    await editor.execute("ranksafe.setConfigFile", uri, "accelerate.yaml")
+    assert await editor.execute("ranksafe.debugRank", uri) == {"ranks": 7}
+    alone = editor.open(
+        "alone.py", "import torch\n\ntorch.nn.DataParallel(torch.nn.Linear(1, 1))\n"
+    )
+    assert await editor.execute("ranksafe.debugRank", alone) == {"ranks": 1}
+    await editor.execute("ranksafe.setTarget", uri, "simulated:2")
+    answer = await editor.execute("ranksafe.debugRank", uri, 0)
+    assert "on this machine only" in answer["refused"]
+    assert "simulated:2" in answer["refused"]
 
 
 async def test_choices_are_remembered_per_script_in_user_state(
@@ -132,6 +198,8 @@ async def test_choices_are_remembered_per_script_in_user_state(
         ("ranksafe.openReport", ["no-such-run"]),
         ("ranksafe.annotateFromLog", []),
         ("ranksafe.launchCommand", ["URI", "nowhere"]),
+        ("ranksafe.debugRank", ["URI", "first"]),
+        ("ranksafe.debugRank", ["URI", -1]),
         ("ranksafe.cancelRun", []),
         ("ranksafe.cancelRun", ["no-such-run"]),
         ("ranksafe.run", ["file:///x%00.py"]),
@@ -166,16 +234,19 @@ async def test_every_command_is_registered(start_editor: StartEditor) -> None:
             "run",
             "smokeRun",
             "rehearse",
+            "debugRank",
             "prove",
             "cancelRun",
             "setArguments",
             "setTarget",
+            "addTarget",
             "setConfigFile",
             "trustWorkspace",
             "openLog",
             "openRule",
             "openReport",
             "showRuns",
+            "showStacks",
             "annotateFromLog",
             "launchCommand",
         )

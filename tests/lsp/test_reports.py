@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,8 @@ async def test_the_report_of_the_last_run_is_shown(start_editor: StartEditor, ca
     editor, uri, run_id = await _ran(start_editor, locale="zh-cn")
     offered = {one.command.command: one.command for one in await editor.lenses(uri) if one.command}
     command = offered["ranksafe.openReport"]
-    assert (command.title, list(command.arguments or ())) == ("打开报告", [run_id])
+    assert re.fullmatch(r"\d+ 秒后失败：打开报告", command.title)
+    assert list(command.arguments or ()) == [run_id]
     answer = await editor.execute(command.command, run_id)
     report = Path(answer["report"])
     assert report == cache / "runs" / run_id / "report.html"
@@ -70,7 +72,14 @@ async def test_the_history_is_listed_or_handed_over(start_editor: StartEditor, c
     given = await editor.execute("ranksafe.showRuns", uri, {"show": False})
     (run,) = given["runs"]
     assert (run["run_id"], run["outcome"]) == (run_id, "failed")
-    assert run["failures"][0]["location"]["row"] == RAISING_LINE + 1
+    (failure, *_) = run["failures"]
+    assert failure["location"]["row"] == RAISING_LINE + 1
+    assert failure["frames"][-1]["location"]["row"] == RAISING_LINE + 1
+    assert failure["explanation"]
+    assert [rank["rank"] for rank in run["ranks"]] == [0]
+    assert await editor.execute("ranksafe.showRuns", uri, {"show": False, "run": run_id}) == given
+    other = await editor.execute("ranksafe.showRuns", uri, {"show": False, "run": "other"})
+    assert other == {"runs": []}
     assert "page" not in given
     assert editor.client.shown_documents == []
 

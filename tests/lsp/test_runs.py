@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from lsprotocol import types
+
+from tests.runs.debug_adapter_client import Debugger
 
 from .conftest import Editor, StartEditor, pull_capabilities
 
@@ -62,6 +66,23 @@ if __name__ == "__main__":
 """
 
 
+STARTERS = ["ranksafe.run", "ranksafe.rehearse", "ranksafe.smokeRun"]
+ABOUT_LAST = ["ranksafe.openReport", "ranksafe.openLog"]
+
+
+async def _lenses(editor: Editor, uri: str) -> list[tuple[str, str]]:
+    lenses = await editor.lenses(uri)
+    return [(lens.command.command, lens.command.title) for lens in lenses if lens.command]
+
+
+async def _log_so_far(editor: Editor) -> dict[str, str]:
+    answer: dict[str, str] = {}
+    while "log" not in answer:
+        await asyncio.sleep(0.1)
+        answer = await editor.execute("ranksafe.openLog")
+    return answer
+
+
 async def test_a_failure_is_drawn_on_its_line_until_it_is_mended(
     start_editor: StartEditor,
 ) -> None:
@@ -84,10 +105,10 @@ async def test_a_failure_is_drawn_on_its_line_until_it_is_mended(
     chain = [one.location.range.start.line for one in failure.related_information or ()]
     assert chain[0] == CALLING_LINE
     _check_progress(editor)
+    kept = (await editor.execute("ranksafe.showRuns", uri, {"show": False}))["runs"][0]
+    assert "可能与 rank 有关" in kept["failures"][0]["explanation"]
 
-    lenses = [lens.command.command for lens in await editor.lenses(uri) if lens.command]
-    assert sorted(lenses[:3]) == ["ranksafe.rehearse", "ranksafe.run", "ranksafe.smokeRun"]
-    assert lenses[3:] == ["ranksafe.openReport", "ranksafe.openLog"]
+    assert [command for command, _ in await _lenses(editor, uri)] == STARTERS + ABOUT_LAST
     opened = await editor.execute("ranksafe.openLog")
     assert "ValueError" in Path(opened["log"]).read_text(encoding="utf-8")
     assert editor.client.shown_documents[-1].uri == Path(opened["log"]).as_uri()
@@ -131,6 +152,21 @@ async def test_the_next_run_that_passes_takes_the_failures_away(
     await _ended(editor, count=2)
     assert list((await editor.pull(other)).items) == []
     assert list((await editor.pull(uri)).items) == []
+    title = dict(await _lenses(editor, uri))["ranksafe.openReport"]
+    assert re.fullmatch(r"Passed on 2 ranks, \d+ s: open report", title)
+
+
+async def test_a_client_that_tells_of_runs_itself_gets_no_message(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor(options={"python": TORCH_PYTHON, "showsRuns": True})
+    uri = editor.open("train.py", FAILING)
+    await _run(editor, uri)
+    # The log of the run that goes on, not of one before it.
+    assert Path((await _log_so_far(editor))["log"]).is_file()
+    await _ended(editor)
+    await editor.until(lambda: _failures(editor, uri))
+    assert not any("train.py" in text for text in editor.messages)
 
 
 async def test_a_run_is_cancelled_by_its_lens(start_editor: StartEditor) -> None:
@@ -139,14 +175,20 @@ async def test_a_run_is_cancelled_by_its_lens(start_editor: StartEditor) -> None
     await _run(editor, uri)
     await editor.until(lambda: len(_alive(editor)) == 2)
     assert "already" in (await editor.execute("ranksafe.run", uri))["refused"]
+    shown = await editor.execute("ranksafe.showStacks")
+    stacks = Path(shown["stacks"]).read_text(encoding="utf-8")
+    assert re.findall(r"^rank \d", stacks, re.MULTILINE) == ["rank 0", "rank 1"]
+    assert stacks.count("time.sleep(600)") == 2
+    assert editor.client.shown_documents[-1].uri == Path(shown["stacks"]).as_uri()
     (lens,) = await editor.lenses(uri)
     assert lens.command is not None
     assert lens.command.title == "Cancel run"
     await editor.execute(lens.command.command, *(lens.command.arguments or ()))
     await _ended(editor)
     assert _processes(_alive(editor)) == []
-    lenses = [one.command.command for one in await editor.lenses(uri) if one.command]
-    assert sorted(lenses[:3]) == ["ranksafe.rehearse", "ranksafe.run", "ranksafe.smokeRun"]
+    after = await _lenses(editor, uri)
+    assert [command for command, _ in after] == STARTERS + ABOUT_LAST
+    assert re.fullmatch(r"Cancelled after \d+ s: open report", after[3][1])
 
 
 async def test_a_run_is_cancelled_by_its_progress_and_by_the_end_of_the_session(
@@ -347,6 +389,47 @@ async def test_the_cause_is_drawn_while_the_launcher_still_waits_for_another_ran
     errors = [one for one in at_last if one.severity is types.DiagnosticSeverity.Error]
     assert [one.range.start.line for one in errors] == ([line + 1] if kind == "exception" else [])
     assert ["(on rank 0)" in one.message for one in at_last if one not in errors] == [True]
+
+
+COMMUNICATING = """\
+import torch
+import torch.distributed as dist
+
+
+def main():
+    dist.init_process_group("gloo")
+    value = torch.ones(1)
+    dist.all_reduce(value)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+async def test_a_debugger_attaches_with_what_the_answer_says(start_editor: StartEditor) -> None:
+    editor = await start_editor(options={"python": TORCH_PYTHON})
+    uri = editor.open("train.py", COMMUNICATING)
+    answer = await editor.execute("ranksafe.debugRank", uri, 1, {"cpuRanks": 2})
+    attach = answer["attach"]
+    line = COMMUNICATING.splitlines().index("    dist.all_reduce(value)") + 1
+
+    def debug() -> tuple[str, tuple[str, int]]:
+        connect = attach["connect"]
+        with Debugger((connect["host"], connect["port"])) as debugger:
+            debugger.attach(editor.folder / "train.py", line, attach)
+            thread = debugger.stopped()
+            rank = debugger.value(thread, "dist.get_rank()")
+            # Not into what the agent puts around a collective.
+            debugger.ask("stepIn", threadId=thread)
+            place = debugger.place(debugger.stopped())
+            debugger.ask("continue", threadId=thread)
+        return rank, place
+
+    assert await asyncio.to_thread(debug) == ("1", ("<module>", len(COMMUNICATING.splitlines())))
+    await _ended(editor)
+    title = dict(await _lenses(editor, uri))["ranksafe.openReport"]
+    assert re.fullmatch(r"Passed on 2 ranks, \d+ s: open report", title)
 
 
 async def _run(editor: Editor, uri: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 
 from lsprotocol import types
@@ -14,10 +14,12 @@ from ranksafe.lsp import commands
 from ranksafe.lsp.analysis import ensure, entry_of
 from ranksafe.lsp.connection import Connection
 from ranksafe.lsp.documents import Document, TextDocument
+from ranksafe.lsp.file_edits import can_create_files
 from ranksafe.lsp.launch_command import LAUNCH_COMMAND
-from ranksafe.lsp.launch_json import can_create_files, launch_configuration_edit
+from ranksafe.lsp.launch_json import launch_configuration_edit
 from ranksafe.lsp.messages import (
     CODE_CHANGED,
+    CONFIGURATION_KEPT,
     COPY_LAUNCH,
     FIX_ALL,
     LAUNCH_JSON_KEPT,
@@ -26,8 +28,11 @@ from ranksafe.lsp.messages import (
     PROVE,
     RUN_BLOCKING,
     SUPPRESS,
+    SUPPRESS_IN_FILE,
+    SUPPRESS_IN_PROJECT,
 )
 from ranksafe.lsp.options import as_mapping
+from ranksafe.lsp.project_ignore import configuration_file, ignore_edit
 from ranksafe.lsp.session import Session
 from ranksafe.source.position import Edit, Position, Range
 from ranksafe.source.text import split_lines
@@ -151,6 +156,12 @@ def _others(
     diagnostics = [session.publisher.of_finding(document, finding)]
     data = {"kind": "suppress", "uri": uri, **_description(finding)}
     yield _quick_fix(session, SUPPRESS.filled(code=code), diagnostics, data)
+    in_file = {**data, "kind": "suppressInFile"}
+    yield _quick_fix(session, SUPPRESS_IN_FILE.filled(code=code), diagnostics, in_file)
+    file = _project_file(session, document)
+    if file is not None and can_create_files(session.client.client_capabilities):
+        title = SUPPRESS_IN_PROJECT.filled(code=code, file=file.name)
+        yield _quick_fix(session, title, diagnostics, {**data, "kind": "suppressInProject"})
     rule = session.projects.registry.by_code(code)
     if rule is None:
         return
@@ -158,6 +169,14 @@ def _others(
     yield _command(session, title, diagnostics, commands.OPEN_RULE, code)
     if session.workspace.trusted and rule.has_proof:
         yield _command(session, PROVE.filled(code=code), diagnostics, commands.PROVE, code)
+
+
+def _project_file(session: Session, document: Document) -> Path | None:
+    """The configuration file of a document's project; None outside of the open folders."""
+    folder = session.workspace.folder_of(document.path)
+    if folder is None:
+        return None
+    return configuration_file(session.projects.configuration_for(document.path).source, folder)
 
 
 def _quick_fix(
@@ -209,16 +228,27 @@ def resolved(session: Session, action: types.CodeAction) -> types.CodeAction:
     if document is None or action.command is not None:
         return action
     ensure(session.projects, document)
+    file: Path | None = None
+    reason = CODE_CHANGED
     if data.get("kind") == "launchJson":
+        reason = LAUNCH_JSON_KEPT
         folder = session.workspace.folder_of(document.path)
         if document.path is not None and folder is not None:
             action.edit = launch_configuration_edit(folder, document.path)
-    elif edits := _edits(session, document, data):
-        action.edit = _workspace_edit(session.client, document, edits)
+    elif data.get("kind") == "suppressInProject":
+        file = _project_file(session, document)
+        if file is not None:
+            action.edit = ignore_edit(file, str(data.get("code")))
+            reason = CONFIGURATION_KEPT.filled(file=file.name, code=data.get("code"))
+    else:
+        from ranksafe.fixes.build import LibcstMissing
+
+        try:
+            if edits := _edits(session, document, data):
+                action.edit = _workspace_edit(session.client, document, edits)
+        except LibcstMissing:
+            reason = LIBCST_MISSING
     if action.edit is None:
-        reason = CODE_CHANGED if find_spec("libcst") else LIBCST_MISSING
-        if data.get("kind") == "launchJson":
-            reason = LAUNCH_JSON_KEPT
         session.client.warn(reason)
     return action
 
@@ -233,6 +263,10 @@ def _edits(session: Session, document: Document, data: Mapping[str, Any]) -> Seq
         from ranksafe.checker.suppression import suppress
 
         return (suppress(document.text, finding),)
+    if data.get("kind") == "suppressInFile":
+        from ranksafe.checker.suppression import suppress_in_file
+
+        return (suppress_in_file(document.text, finding.code),)
     offer = next((one for one in finding.fixes if one.key == data.get("key")), None)
     return _fix_edits(session, document, finding, offer) if offer else ()
 
@@ -241,13 +275,13 @@ def _fix_edits(
     session: Session, document: Document, finding: Finding, offer: FixOffer
 ) -> Sequence[Edit]:
     from ranksafe.fixes.apply import module_of
-    from ranksafe.fixes.build import edits_for
+    from ranksafe.fixes.build import build_edits
 
     analysis = document.analysis
     if analysis is None or analysis.status == "stale":
         return ()
     registry = session.projects.registry
-    return edits_for(finding, offer, module_of(analysis), registry) or ()
+    return build_edits(finding, offer, module_of(analysis), registry) or ()
 
 
 def _all_edits(session: Session, document: Document) -> Sequence[Edit]:

@@ -1,7 +1,8 @@
-"""Code lenses: start, cancel and read a run over a script's entry, prove a rule over its finding.
+"""Code lenses over a script's entry: start a run, cancel it, read how it ended.
 
 Every lens carries its command from the start, so that a client can draw it without asking again; what takes longer to
-know, the number of free GPUs, comes into its title later.
+know, the number of free GPUs, comes into its title later. The order stays: what is clicked without looking must not
+move.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from lsprotocol import types
 
@@ -19,10 +20,13 @@ from ranksafe.lsp.analysis import ensure, entry_of
 from ranksafe.lsp.documents import Document, TextDocument, path_of
 from ranksafe.lsp.messages import (
     CANCEL_LENS,
+    ENDED_LENS,
     LOG_LENS,
-    PROVE_LENS,
+    OUTCOMES,
+    PASSED_LENS,
+    REHEARSAL_PASSED_LENS,
     REHEARSE_LENS,
-    REPORT_LENS,
+    RUN_ENDED,
     RUN_LENS,
     RUN_LENS_CPU,
     RUN_LENS_TARGET,
@@ -35,6 +39,9 @@ from ranksafe.lsp.session import Session
 from ranksafe.lsp.targets import is_rehearsal, rehearsal_target
 from ranksafe.lsp.user_state import DEFAULT_TARGET
 from ranksafe.source.position import Position, Range
+
+if TYPE_CHECKING:
+    from ranksafe.runs.model import RunResult
 
 OPTIONS: Final = types.CodeLensOptions(resolve_provider=True)
 CPU_RANKS: Final = 2
@@ -51,8 +58,7 @@ def code_lenses(session: Session, params: types.CodeLensParams) -> list[types.Co
     ensure(session.projects, document)
     if not session.workspace.trusted:
         return []
-    lenses = _over_entry(session, document) if isinstance(document, TextDocument) else []
-    return lenses + _over_findings(session, document, uri)
+    return _over_entry(session, document) if isinstance(document, TextDocument) else []
 
 
 def _over_entry(session: Session, document: TextDocument) -> list[types.CodeLens]:
@@ -63,21 +69,19 @@ def _over_entry(session: Session, document: TextDocument) -> list[types.CodeLens
     if session.runs.running(path) is not None:
         kinds: tuple[str, ...] = ("cancel",)
     else:
-        about_last = () if session.runs.last_log(path) is None else ("report", "log")
+        about_last = () if session.runs.last_result(path) is None else ("report", "log")
         kinds = (*_starters(session, path), *about_last)
     line = entry.range.start.line
     return [_lens(session, document, line, {"kind": kind, "uri": document.uri}) for kind in kinds]
 
 
 def _starters(session: Session, path: Path) -> tuple[str, ...]:
-    """The ways to start a script; a rehearsal first where there is no CUDA device to run on."""
+    """The ways to start a script."""
     target = session.user_state.of(path).target
     if is_rehearsal(target):
         return ("rehearse",)
     if not CAN_REHEARSE:
         return ("run", "smoke")
-    if target == DEFAULT_TARGET and session.free_gpus.known() == 0:
-        return ("rehearse", "run", "smoke")
     return ("run", "rehearse", "smoke")
 
 
@@ -85,19 +89,6 @@ def _lens(session: Session, document: Document, line: int, data: dict[str, Any])
     start = Position(line, 0)
     place = document.locate(Range(start, start)).range
     return types.CodeLens(range=place, data=data, command=_command_of(session, data))
-
-
-def _over_findings(session: Session, document: Document, uri: str) -> list[types.CodeLens]:
-    lenses: dict[tuple[int, str], types.CodeLens] = {}
-    for finding in document.findings:
-        if document.locate(finding.range).uri != uri:
-            continue
-        rule = session.projects.registry.by_code(finding.code)
-        if rule is not None and rule.has_proof:
-            line = finding.range.start.line
-            data = {"kind": "prove", "uri": uri, "code": finding.code}
-            lenses.setdefault((line, finding.code), _lens(session, document, line, data))
-    return list(lenses.values())
 
 
 async def resolve(session: Session, lens: types.CodeLens) -> types.CodeLens:
@@ -120,20 +111,27 @@ def _command_of(session: Session, data: Mapping[str, Any]) -> types.Command:
     if kind == "smoke":
         title = SMOKE_LENS.filled(steps=SMOKE_STEPS)
         return _command(session, title, commands.SMOKE_RUN, uri)
-    if kind == "prove":
-        code = data.get("code")
-        return _command(session, PROVE_LENS.filled(code=code), commands.PROVE, code)
     return _about_run(session, kind, uri)
 
 
 def _about_run(session: Session, kind: object, uri: Any) -> types.Command:
     path = path_of(uri)
-    run_id = session.runs.last_log(path) if path is not None else None
-    if kind == "report":
-        return _command(session, REPORT_LENS, report_commands.OPEN_REPORT, run_id)
+    last = session.runs.last_result(path) if path is not None else None
+    run_id = None if last is None else last.run_id
+    if kind == "report" and last is not None:
+        return _command(session, _outcome(last), report_commands.OPEN_REPORT, run_id)
     if kind == "log":
         return _command(session, LOG_LENS, commands.OPEN_LOG, run_id)
     return _command(session, CANCEL_LENS, commands.CANCEL_RUN, session.runs.running(path) or None)
+
+
+def _outcome(result: RunResult) -> Translated:
+    seconds, count = round(result.seconds), len(result.ranks)
+    if result.outcome.value != "succeeded":
+        outcome = OUTCOMES.get(result.outcome.value, RUN_ENDED)
+        return ENDED_LENS.filled(outcome=outcome, seconds=seconds)
+    passed = REHEARSAL_PASSED_LENS if is_rehearsal(result.target) else PASSED_LENS
+    return passed.filled(count=count, seconds=seconds)
 
 
 def _target_of(session: Session, uri: Any) -> str:

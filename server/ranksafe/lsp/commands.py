@@ -12,9 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from ranksafe.lsp.debugging import DEBUG_RANK, debug_rank
 from ranksafe.lsp.launch_command import LAUNCH_COMMAND, launch_command
 from ranksafe.lsp.messages import (
     CANNOT_RUN,
+    CLUSTERS_AT,
     LOG_AT,
     NO_LOG,
     NO_RULE,
@@ -28,9 +30,11 @@ from ranksafe.lsp.report_commands import (
     ANNOTATE_FROM_LOG,
     OPEN_REPORT,
     SHOW_RUNS,
+    SHOW_STACKS,
     annotate_from_log,
     open_report,
     show_runs,
+    show_stacks,
 )
 from ranksafe.lsp.run_request import Refused, check_target, request_for, require_trust, script_of
 from ranksafe.lsp.session import Session
@@ -44,6 +48,7 @@ PROVE: Final = "ranksafe.prove"
 CANCEL_RUN: Final = "ranksafe.cancelRun"
 SET_ARGUMENTS: Final = "ranksafe.setArguments"
 SET_TARGET: Final = "ranksafe.setTarget"
+ADD_TARGET: Final = "ranksafe.addTarget"
 SET_CONFIG_FILE: Final = "ranksafe.setConfigFile"
 TRUST_WORKSPACE: Final = "ranksafe.trustWorkspace"
 OPEN_LOG: Final = "ranksafe.openLog"
@@ -94,12 +99,31 @@ async def set_target(session: Session, uri: str, target: str | None = None) -> d
     require_trust(session)
     script = script_of(session, uri)
     if target is None:
+        from ranksafe.runs.hosts.ssh import choose_config
         from ranksafe.runs.targets import named_targets
 
+        choose_config(session.workspace.options.ssh_config_file)
         return {"targets": named_targets()}
     session.user_state.remember(script, target=check_target(target))
     session.lens_refresh.changed()
     return {"target": target}
+
+
+async def add_target(session: Session, name: str, options: object = None) -> dict[str, Any]:
+    """Note a host (``ssh:HOST``) or a cluster (``slurm:NAME``, option ``login``) in the user's own file, from where
+    every editor and the command line take it. A cluster has more to be said: its file is shown."""
+    from ranksafe.runs.errors import RunNotPossible
+    from ranksafe.runs.targets import add_target
+
+    require_trust(session)
+    login = as_mapping(options).get("login")
+    try:
+        path = add_target(check_target(name), login if isinstance(login, str) else None)
+    except RunNotPossible as error:
+        raise Refused(error.message) from error
+    if name.startswith("slurm:"):
+        await session.client.show(path, CLUSTERS_AT.filled(path=path))
+    return {"target": name, "file": str(path)}
 
 
 async def set_config_file(session: Session, uri: str, path: str | None = None) -> dict[str, Any]:
@@ -149,10 +173,12 @@ HANDLERS: Final[Mapping[str, Callable[..., Awaitable[Any]]]] = {
     RUN: run,
     REHEARSE: rehearse,
     SMOKE_RUN: smoke_run,
+    DEBUG_RANK: debug_rank,
     PROVE: prove,
     CANCEL_RUN: cancel_run,
     SET_ARGUMENTS: set_arguments,
     SET_TARGET: set_target,
+    ADD_TARGET: add_target,
     SET_CONFIG_FILE: set_config_file,
     TRUST_WORKSPACE: trust_workspace,
     OPEN_LOG: open_log,
@@ -160,6 +186,7 @@ HANDLERS: Final[Mapping[str, Callable[..., Awaitable[Any]]]] = {
     LAUNCH_COMMAND: launch_command,
     OPEN_REPORT: open_report,
     SHOW_RUNS: show_runs,
+    SHOW_STACKS: show_stacks,
     ANNOTATE_FROM_LOG: annotate_from_log,
 }
 

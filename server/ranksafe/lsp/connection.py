@@ -44,6 +44,8 @@ class Connection(LanguageServer):
             notebook_document_sync=SYNC_OPTIONS,
         )
         self.language: Language = "en"
+        self.shows_runs = False
+        """Whether the client tells the user itself how a run ended."""
         self.cancellable: dict[str, Callable[[], None]] = {}
         """What to do when the user cancels the progress with this token."""
         for method in _OWN_DOCUMENTS:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ranksafe.lsp.lines import TouchedLines
 
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """Where a script starts its work."""
@@ -32,8 +35,9 @@ class Entry:
 
 
 def find_entry(module: Module | None, path: Path | None, text: str) -> Entry | None:
-    """The main guard, else the first ``trainer.train()``, else the first ``accelerator.prepare(...)``, else the first
-    ``backward()`` of a script that trains as it is read.
+    """The main guard; without one the statement outside of functions and classes that trains: that holds the first
+    ``trainer.train()``, else the first ``accelerator.prepare(...)``, else the first ``backward()`` of a script that
+    trains as it is read, or calls the function that does.
 
     ``module``: what the analysis made of the text; None when no rule concerns it, which says nothing of its entry.
     """
@@ -41,8 +45,29 @@ def find_entry(module: Module | None, path: Path | None, text: str) -> Entry | N
     if module is None:
         return None
     for node in _candidates(module):
-        return Entry(module.range_of(node))
+        return Entry(module.range_of(_statement_that_starts(node, module)))
     return None
+
+
+def _statement_that_starts(node: ast.AST, module: Module) -> ast.AST:
+    """The statement of the module that a node runs in; the node where a function around it is called by nobody here."""
+    statement = _outermost(node, module)
+    if not isinstance(statement, _DEFINITIONS):
+        return statement
+    for call in module.nodes(ast.Call):
+        called = call.func if isinstance(call, ast.Call) else None
+        if isinstance(called, ast.Name) and called.id == statement.name:
+            caller = _outermost(call, module)
+            if not isinstance(caller, _DEFINITIONS):
+                return caller
+    return node
+
+
+def _outermost(node: ast.AST, module: Module) -> ast.AST:
+    parent = module.parent(node)
+    while parent is not None and not isinstance(parent, ast.Module):
+        node, parent = parent, module.parent(parent)
+    return node
 
 
 def _module_of(path: Path | None, text: str) -> Module | None:

@@ -5,19 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from lsprotocol import types
-from pygls.uris import from_fs_path
 
 from ranksafe.launch.launch_json import LaunchJsonError, with_accelerate_configuration
-
-
-def can_create_files(capabilities: types.ClientCapabilities) -> bool:
-    """Whether the client carries out edits that create a file."""
-    workspace = capabilities.workspace
-    edit = workspace.workspace_edit if workspace else None
-    operations = edit.resource_operations if edit else None
-    return bool(
-        edit and edit.document_changes and types.ResourceOperationKind.Create in (operations or ())
-    )
+from ranksafe.lsp.file_edits import replacement
 
 
 def launch_configuration_edit(folder: Path, script: Path) -> types.WorkspaceEdit | None:
@@ -31,15 +21,4 @@ def launch_configuration_edit(folder: Path, script: Path) -> types.WorkspaceEdit
         text = with_accelerate_configuration(existing, script.relative_to(folder).as_posix())
     except (OSError, UnicodeDecodeError, LaunchJsonError):
         return None
-    if text == existing:
-        return None
-    uri = from_fs_path(str(file)) or ""
-    end = types.Position((existing or "").count("\n") + 1, 0)
-    edit = types.TextDocumentEdit(
-        types.OptionalVersionedTextDocumentIdentifier(uri=uri, version=None),
-        [types.TextEdit(types.Range(types.Position(0, 0), end), text)],
-    )
-    if existing is not None:
-        return types.WorkspaceEdit(document_changes=[edit])
-    create = types.CreateFile(uri=uri, options=types.CreateFileOptions(ignore_if_exists=True))
-    return types.WorkspaceEdit(document_changes=[create, edit])
+    return None if text == existing else replacement(file, existing, text)

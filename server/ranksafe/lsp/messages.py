@@ -14,13 +14,38 @@ RUN_LENS_CPU: Final = Translated(
 RUN_LENS_TARGET: Final = Translated("Run on {target}", "在 {target} 上运行")
 REHEARSE_LENS: Final = Translated("Rehearse on {count} GPUs", "在 {count} 个模拟 GPU 上预演")
 SMOKE_LENS: Final = Translated("Smoke run ({steps} steps)", "试运行（{steps} 步）")
-PROVE_LENS: Final = Translated("Prove {code}", "验证 {code}")
 CANCEL_LENS: Final = Translated("Cancel run", "取消运行")
 LOG_LENS: Final = Translated("Open log", "打开日志")
-REPORT_LENS: Final = Translated("Open report", "打开报告")
+PASSED_LENS: Final = Translated(
+    "Passed on {count} ranks, {seconds} s: open report",
+    "在 {count} 个 rank 上通过，{seconds} 秒：打开报告",
+)
+REHEARSAL_PASSED_LENS: Final = Translated(
+    "Rehearsal passed on {count} GPUs, {seconds} s: open report",
+    "在 {count} 个模拟 GPU 上通过预演，{seconds} 秒：打开报告",
+)
+ENDED_LENS: Final = Translated(
+    "{outcome} after {seconds} s: open report", "{seconds} 秒后{outcome}：打开报告"
+)
+RUN_ENDED: Final = Translated("Ended", "结束")
+OUTCOMES: Final = {
+    "failed": Translated("Failed", "失败"),
+    "silent-failure": Translated("Wrong without an error", "结果有误但没有报错"),
+    "simulation-limit": Translated("Met a limit of the simulation", "遇到模拟的限制"),
+    "cancelled": Translated("Cancelled", "取消"),
+}
+"""How the lens of a run that did not succeed begins, by `ranksafe.runs.model.Outcome`."""
 
 FIX_ALL: Final = Translated("Fix all safe ranksafe findings", "修复所有可安全修复的 ranksafe 问题")
 SUPPRESS: Final = Translated("Ignore {code} on this line", "在此行忽略 {code}")
+SUPPRESS_IN_FILE: Final = Translated("Ignore {code} in this file", "在此文件中忽略 {code}")
+SUPPRESS_IN_PROJECT: Final = Translated(
+    "Ignore {code} in this project ({file})", "在此项目中忽略 {code}（{file}）"
+)
+CONFIGURATION_KEPT: Final = Translated(
+    "{file} is left as it is: it cannot be read, or leaves {code} out already.",
+    "{file} 保持不变：无法读取该文件，或其中已忽略 {code}。",
+)
 OPEN_RULE: Final = Translated("Open the page of {code} ({name})", "打开 {code}（{name}）的说明页")
 PROVE: Final = Translated(
     "Prove {code}: run its failing program and the fixed twin",
@@ -69,6 +94,10 @@ NOT_SAVED: Final = Translated(
 UNKNOWN_TARGET: Final = Translated(
     "There is no target named {target}.", "没有名为 {target} 的运行目标。"
 )
+DEBUG_ONLY_HERE: Final = Translated(
+    "A debugger can be attached on this machine only, and {file} runs on {target}: choose local as where to run.",
+    "调试器只能附加到本机上的运行，而 {file} 的运行目标是 {target}：请把运行目标改为 local。",
+)
 ALREADY_RUNNING: Final = Translated(
     "{file} is running already; cancel that run first.", "{file} 已在运行；请先取消该次运行。"
 )
@@ -76,6 +105,7 @@ NO_RUN: Final = Translated("No run of ranksafe is going on.", "当前没有 rank
 NO_LOG: Final = Translated("There is no log of a run yet.", "还没有运行日志。")
 LOG_AT: Final = Translated("The log of the run: {path}", "运行日志：{path}")
 REPORT_AT: Final = Translated("The report of the run: {path}", "运行报告：{path}")
+STACKS_AT: Final = Translated("Where every rank is: {path}", "各个 rank 的位置：{path}")
 RUNS_AT: Final = Translated("The list of runs: {path}", "运行列表：{path}")
 COPY_LAUNCH: Final = Translated(
     "Launch command for SkyPilot, dstack, Ray, Kubernetes, SageMaker…",
@@ -94,6 +124,10 @@ LOG_WITHOUT_FAILURE: Final = Translated(
 MOVED_SINCE: Final = Translated(
     "The file has changed since: the line was found by its text.",
     "文件此后已更改：该行是按内容找到的。",
+)
+CLUSTERS_AT: Final = Translated(
+    "Describe the cluster in {path}: partition, account, GPUs of a node.",
+    "请在 {path} 中描述该集群：分区、账户、每个节点的 GPU 数。",
 )
 NO_RULE: Final = Translated("ranksafe has no rule {code}.", "ranksafe 没有规则 {code}。")
 PAGE_AT: Final = Translated("The page of {code}: {path}", "{code} 的说明页：{path}")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 
 from lsprotocol import types
 
 from ranksafe.lsp.documents import Document, Place, apply_changes, client_range, place_in
 from ranksafe.lsp.lines import LineBuffer, PositionEncoding, TouchedLines
-from ranksafe.lsp.notebook_text import CellStart, python_lines
+from ranksafe.source.notebook import CellStart, cell_at, joined
 from ranksafe.source.position import Position, Range
 
 SYNC_OPTIONS = types.NotebookDocumentSyncOptions(
@@ -40,7 +39,7 @@ class Notebook(Document):
         super().__init__(params.notebook_document.uri, encoding)
         self._order = [cell.document for cell in params.notebook_document.cells]
         self._cells = {item.uri: Cell(item) for item in params.cell_text_documents}
-        self._starts: list[CellStart] = []
+        self._starts: list[CellStart[str]] = []
         self._lines: list[str] = []
         self._join()
 
@@ -52,7 +51,7 @@ class Notebook(Document):
     @property
     def uris(self) -> Sequence[str]:
         """What carries diagnostics."""
-        return [start.uri for start in self._starts]
+        return [start.name for start in self._starts]
 
     def line(self, number: int) -> str:
         """One line of the text, with its end."""
@@ -65,19 +64,19 @@ class Notebook(Document):
 
     def locate(self, place: Range) -> Place:
         """The cell and where in it; a range never goes on into the next cell."""
-        start = self._cell_at(place.start.line)
+        start = cell_at(self._starts, place.start.line)
         last = start.first_line + start.line_count - 1
         end = place.end if place.end.line <= last else Position(last, 0)
         inside = Range(
             Position(place.start.line - start.first_line, place.start.column),
             Position(end.line - start.first_line, end.column),
         )
-        buffer = self._cells[start.uri].buffer
-        return Place(start.uri, client_range(buffer, inside, self.encoding))
+        buffer = self._cells[start.name].buffer
+        return Place(start.name, client_range(buffer, inside, self.encoding))
 
     def place_of(self, uri: str, position: types.Position) -> Position:
         """The line below the cell's first one."""
-        start = next((start for start in self._starts if start.uri == uri), None)
+        start = next((start for start in self._starts if start.name == uri), None)
         if start is None:
             return Position(0, 0)
         inside = place_in(self._cells[uri].buffer, position, self.encoding)
@@ -115,21 +114,9 @@ class Notebook(Document):
             self._cells.pop(uri, None)
         return gone
 
-    def _cell_at(self, line: int) -> CellStart:
-        index = bisect_right([start.first_line for start in self._starts], line) - 1
-        return self._starts[max(index, 0)]
-
     def _join(self) -> None:
-        self._starts, self._lines = [], []
-        for uri in self._order:
-            cell = self._cells.get(uri)
-            if cell is None:
-                continue
-            lines = python_lines(cell.buffer.lines)
-            if not lines[-1].endswith(("\n", "\r")):
-                lines[-1] += "\n"
-            self._starts.append(CellStart(uri, len(self._lines), len(lines)))
-            self._lines += lines
+        cells = [(uri, self._cells[uri].buffer.lines) for uri in self._order if uri in self._cells]
+        self._starts, self._lines = joined(cells)
 
 
 def _difference(before: Sequence[str], after: Sequence[str]) -> TouchedLines | None:

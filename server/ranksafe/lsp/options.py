@@ -66,6 +66,8 @@ class ClientOptions:
     run_environment: Environment = field(default_factory=dict)
     ssh_config_file: AbsolutePath | None = None
     """For ssh, in place of ``~/.ssh/config``; used in trusted workspaces only."""
+    shows_runs: Flag = False
+    """The client tells the user how a run ended, so the server need not."""
     settings: AnalysisKeys = field(default_factory=AnalysisKeys)
 
 

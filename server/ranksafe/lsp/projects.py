@@ -53,7 +53,7 @@ class Projects:
 
     def analyzer_for(self, path: Path | None) -> Analyzer:
         """The analyzer that serves a file; None: a document without a file."""
-        loaded = self._configuration_for(path)
+        loaded = self.configuration_for(path)
         folder = self._workspace.folder_of(path)
         interpreter = self.interpreter_for(folder)
         key = (loaded.source, interpreter, folder)
@@ -155,7 +155,8 @@ class Projects:
         paths = (document.path for document in self._workspace.documents)
         return [path for path in paths if path is not None and path.is_relative_to(index.root)]
 
-    def _configuration_for(self, path: Path | None) -> LoadedConfiguration:
+    def configuration_for(self, path: Path | None) -> LoadedConfiguration:
+        """The configuration that holds for a file, read once per folder; its problems are told then."""
         key = path.parent if path is not None else self._workspace.first_folder
         if key not in self._loaded:
             default = LoadedConfiguration(Configuration())

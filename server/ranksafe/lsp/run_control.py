@@ -37,12 +37,17 @@ if TYPE_CHECKING:
 
 
 logger = logging.getLogger(__name__)
+Address = tuple[str, int]
 
 
 class RunningRun(Protocol):
     """What is used of `ranksafe.runs.start.Run`, which is imported when the first run starts."""
 
     run_id: str
+
+    @property
+    def log(self) -> Path:
+        """All ranks' output so far."""
 
     def cancel(self) -> None:
         """Have every process of the run ended; returns at once."""
@@ -61,6 +66,8 @@ class Active:
     script: Path
     run: RunningRun
     progress: Progress
+    debugger: asyncio.Future[Address | None]
+    """Where the rank to be debugged listens; None: it does not."""
 
 
 @dataclass(slots=True)
@@ -75,7 +82,7 @@ class RunControl:
     _starting: dict[Path, threading.Event] = field(default_factory=dict)
     """Scripts whose run is being prepared, which takes minutes where something must be compiled; set: give up."""
     _logs: dict[str, Path] = field(default_factory=dict)
-    _last_run_of: dict[Path, str] = field(default_factory=dict)
+    _last_results: dict[Path, RunResult] = field(default_factory=dict)
 
     # -- questions
 
@@ -86,15 +93,23 @@ class RunControl:
         return next((key for key, one in self._active.items() if one.script == script), None)
 
     def log_of(self, run_id: str | None) -> Path | None:
-        """The log of a run, or of the last one."""
+        """The log of a run, or of the one that was started last."""
         if run_id is None:
             run_id = next(reversed(self._logs), None)
         return self._logs.get(run_id) if run_id is not None else None
 
-    def last_log(self, script: Path) -> str | None:
-        """The id of the script's last run that left a log."""
-        run_id = self._last_run_of.get(script)
-        return run_id if run_id in self._logs else None
+    def last_result(self, script: Path) -> RunResult | None:
+        """How the script's last run ended."""
+        return self._last_results.get(script)
+
+    def going_on(self) -> dict[str, Path]:
+        """The script of each run that goes on, by the run's id."""
+        return {run_id: one.script for run_id, one in self._active.items()}
+
+    async def debugger(self, run_id: str) -> Address | None:
+        """Where the rank to be debugged listens, once it does; None when it never will."""
+        active = self._active.get(run_id)
+        return None if active is None else await active.debugger
 
     # -- start and end
 
@@ -108,9 +123,12 @@ class RunControl:
         loop = asyncio.get_running_loop()
         progress = Progress(self._client, _title(request))
         stop = threading.Event()
+        debugger: asyncio.Future[Address | None] = loop.create_future()
 
         def on_event(event: RunEvent) -> None:
             loop.call_soon_threadsafe(self._show_event, progress, event)
+            if event.kind == "debugger":
+                loop.call_soon_threadsafe(self._debugger_known, debugger, event)
             if event.kind in ("hang", "first-failure"):
                 loop.call_soon_threadsafe(self._show_failures, request.script, event)
 
@@ -133,8 +151,8 @@ class RunControl:
             raise
         finally:
             self._starting.pop(request.script, None)
-        self._active[run.run_id] = Active(request.script, run, progress)
-        self._last_run_of[request.script] = run.run_id
+        self._active[run.run_id] = Active(request.script, run, progress, debugger)
+        self._logs[run.run_id] = run.log
         progress.on_cancel(run.cancel)
         _in_thread(lambda: run.wait(), lambda *end: self._ended(run.run_id, *end), loop)
         self._lens_refresh.changed()
@@ -164,8 +182,24 @@ class RunControl:
         return await self._client.ask(question, [go_on], types.MessageType.Warning) == go_on
 
     def _show_event(self, progress: Progress, event: RunEvent) -> None:
-        if event.kind in ("status", "step", "ranks", "hang", "first-failure", "failure"):
+        if event.kind in (
+            "status",
+            "step",
+            "ranks",
+            "hang",
+            "first-failure",
+            "debugger",
+            "failure",
+        ):
             progress.report(event.text.splitlines()[0] if event.text else "")
+
+    def _debugger_known(self, debugger: asyncio.Future[Address | None], event: RunEvent) -> None:
+        if not debugger.done():
+            debugger.set_result(event.address)
+        if event.address is None:
+            self._client.warn(Translated(event.text, event.text))
+        else:
+            self._client.log(event.text)
 
     def _show_failures(self, script: Path, event: RunEvent) -> None:
         """Draw what is certain while the run goes on; without failures, what was drawn is no longer so."""
@@ -183,18 +217,19 @@ class RunControl:
         active = self._active.pop(run_id, None)
         if active is None:
             return
+        if not active.debugger.done():
+            active.debugger.set_result(None)
         if result is None:
             active.progress.end("")
             self._client.warn(RUN_FAILED.filled(file=active.script.name, reason=reason))
             self._lens_refresh.changed()
             return
-        if result.log is not None:
-            self._logs[run_id] = result.log
+        self._last_results[active.script] = result
         if result.outcome.value != "cancelled":
             self._draw(active.script, findings_of(active.script, result))
         summary = _summary(active.script, result)
         active.progress.end(summary.in_language(self._client.language))
-        if result.outcome.value in ("succeeded", "cancelled"):
+        if result.outcome.value in ("succeeded", "cancelled") or self._client.shows_runs:
             self._client.log(summary.in_language(self._client.language))
         else:
             self._client.warn(summary)

@@ -72,23 +72,24 @@ def request_for(
     choices = session.user_state.of(script)
     named = given.get("target")
     target = check_target(named if isinstance(named, str) and named else choices.target)
+    if not is_here(target):
+        from ranksafe.runs.hosts.ssh import choose_config
+
+        choose_config(session.workspace.options.ssh_config_file)
     if not is_here(target) and target != choices.target:
         from ranksafe.runs.targets import named_targets
 
         if target not in named_targets():
             raise Refused(UNKNOWN_TARGET.filled(target=target))
-    if not is_here(target):
-        from ranksafe.runs.hosts.ssh import choose_config
-
-        choose_config(session.workspace.options.ssh_config_file)
     gpus = None if is_rehearsal(target) else as_count(given.get("gpus"))
     cpu_ranks = as_count(given.get("cpuRanks"))
+    stops = smoke or (is_rehearsal(target) and given.get("toTheEnd") is not True)
     request = RunRequest(
         script=script,
         target=target,
         gpus=cpu_ranks or gpus,
         cpu_ranks=cpu_ranks is not None or given.get("cpuRanks") is True,
-        steps=SMOKE_STEPS if smoke or is_rehearsal(target) else None,
+        steps=SMOKE_STEPS if stops else None,
         arguments=choices.arguments,
         config_file=choices.config_file,
         # Elsewhere there is another one: the settings of the host or cluster name it.

@@ -34,6 +34,7 @@ def initialize(session: Session, params: types.InitializeParams) -> None:
     workspace.settings = workspace.options.settings
     workspace.trusted = workspace.options.trusted
     workspace.folders = client.folders
+    client.shows_runs = workspace.options.shows_runs
     client.language = language_of(workspace.options.locale or params.locale)
     session.user_state = UserState(workspace.options.state_directory)
     session.publisher.client_pulls = client.can_pull
