@@ -1,3 +1,19 @@
+---@brief
+---
+--- https://github.com/ranksafe/ranksafe
+---
+--- Finds what breaks PyTorch and Hugging Face code on more than one GPU, and fixes it. It is installed with `pip`:
+---
+--- ```sh
+--- pip install ranksafe
+--- ```
+---
+--- Scripts are run only in a workspace that you trust; say so in your own configuration:
+---
+--- ```lua
+--- vim.lsp.config('ranksafe', { init_options = { trusted = true } })
+--- ```
+
 ---@type vim.lsp.Config
 return {
   cmd = { 'ranksafe', 'lsp' },
@@ -5,18 +21,22 @@ return {
   root_markers = { 'ranksafe.toml', 'pyproject.toml', '.git' },
   init_options = { locale = vim.v.lang, trusted = false },
   settings = { ranksafe = vim.empty_dict() },
-  on_attach = function(client, buffer)
-    for name, command in pairs({ RanksafeReport = 'ranksafe.openReport', RanksafeRuns = 'ranksafe.showRuns' }) do
-      vim.api.nvim_buf_create_user_command(buffer, name, function()
-        client:exec_cmd({ title = name, command = command })
-      end, {})
+  on_attach = function(client, bufnr)
+    local commands = {
+      LspRanksafeReport = { 'ranksafe.openReport', "Open the report of the project's last run" },
+      LspRanksafeRuns = { 'ranksafe.showRuns', "List the project's runs" },
+    }
+    for name, command in pairs(commands) do
+      vim.api.nvim_buf_create_user_command(bufnr, name, function()
+        client:exec_cmd({ title = name, command = command[1] })
+      end, { desc = command[2] })
     end
-    vim.api.nvim_buf_create_user_command(buffer, 'RanksafeFailures', function()
+    vim.api.nvim_buf_create_user_command(bufnr, 'LspRanksafeFailures', function()
       local failures = vim.tbl_filter(function(one)
         return one.source == 'ranksafe run'
       end, vim.diagnostic.get())
       vim.fn.setqflist({}, ' ', { title = 'ranksafe run', items = vim.diagnostic.toqflist(failures) })
       vim.cmd.copen()
-    end, {})
+    end, { desc = 'Put the failures of the last runs into the quickfix list' })
   end,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from ranksafe.rehearsal.native import native_files
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[2]
+CONFIGURATION = REPOSITORY / "client" / "neovim" / "lsp" / "ranksafe.lua"
 TORCH_PYTHON = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
 MUST_NOT_SKIP = os.environ.get("CI") == "true"
 
@@ -87,6 +89,27 @@ def project(tmp_path: Path) -> Path:
     for name in ("guarded_metrics.py", "metrics.py"):
         shutil.copy(WORKSPACE / name, folder)
     return folder
+
+
+def test_the_configuration_has_the_form_of_nvim_lspconfig(neovim: str, tmp_path: Path) -> None:
+    """Its guide for contributors: a description for its pages, and commands of a buffer that begin with Lsp."""
+    assert CONFIGURATION.read_text().startswith("---@brief\n")
+    script = tmp_path / "read.lua"
+    script.write_text(
+        "local one = dofile(_G.arg[1])\n"
+        "one.on_attach({}, 0)\n"
+        "one.on_attach = nil\n"
+        "one.commands = vim.tbl_keys(vim.api.nvim_buf_get_commands(0, {}))\n"
+        "print(vim.json.encode(one))\n"
+    )
+    command = [neovim, "--clean", "--headless", "-l", str(script), str(CONFIGURATION)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    read = json.loads(done.stdout + done.stderr)
+    assert read["cmd"] == ["ranksafe", "lsp"]
+    assert read["filetypes"] == ["python"]
+    assert read["root_markers"] == ["ranksafe.toml", "pyproject.toml", ".git"]
+    assert read["init_options"]["trusted"] is False
+    assert all(name.startswith("LspRanksafe") for name in read["commands"])
 
 
 @pytest.mark.parametrize("journey", ["findings", "half_typed", "deadlock", "untrusted"])

@@ -7,7 +7,7 @@ editor.run(function()
   local failure = editor.failure()
   editor.ended()
 
-  vim.cmd.RanksafeFailures()
+  vim.cmd.LspRanksafeFailures()
   editor.equal(vim.bo.buftype, 'quickfix', 'the window that has the focus')
   local list = vim.fn.getqflist({ title = true, items = true })
   editor.equal(list.title, 'ranksafe run', 'its title')
@@ -28,7 +28,7 @@ editor.run(function()
       end,
     }
   end
-  for command, pattern in pairs({ RanksafeReport = '/report%.html$', RanksafeRuns = '/runs%.html$' }) do
+  for command, pattern in pairs({ LspRanksafeReport = '/report%.html$', LspRanksafeRuns = '/runs%.html$' }) do
     opened = nil
     vim.cmd[command]()
     editor.wait(command, function()
