@@ -1,3 +1,4 @@
+import { realpathSync } from "node:fs";
 import { hostname } from "node:os";
 
 import * as vscode from "vscode";
@@ -13,10 +14,20 @@ export interface ConsentRequest {
     readonly environmentNames: readonly string[];
 }
 
-/** What a yes was said to: where another Python or another variable is used, it is asked again. */
+/** What a yes was said to: one workspace and one target. */
 function consentKey(request: ConsentRequest): string {
     const folder = vscode.workspace.getWorkspaceFolder(request.script)?.uri ?? vscode.Uri.joinPath(request.script, "..");
-    return `consent:${JSON.stringify([folder.toString(), request.target, request.interpreter ?? null, [...request.environmentNames].sort()])}`;
+    return `consent:${JSON.stringify([folder.toString(), request.target])}`;
+}
+
+/** The interpreter's path and, behind links, the program that it is. */
+function pathsOf(interpreter: string): string {
+    try {
+        const real = realpathSync(interpreter);
+        return real === interpreter ? real : `${interpreter} (${real})`;
+    } catch {
+        return interpreter;
+    }
 }
 
 /** Simulated GPUs are computed by this machine. */
@@ -29,7 +40,7 @@ function explanation(request: ConsentRequest): string {
     const lines = [
         t("Machine: {0}", isHere(request.target) ? `${hostname()} (${request.target})` : request.target),
         t("Folder: {0}", folder),
-        t("Python: {0}", request.interpreter ?? t("found by ranksafe")),
+        t("Python: {0}", request.interpreter ? pathsOf(request.interpreter) : t("found by ranksafe")),
         t("The script is started once per rank with accelerate launch or torchrun."),
     ];
     if (request.target.startsWith("simulated:")) {
@@ -38,7 +49,7 @@ function explanation(request: ConsentRequest): string {
     if (request.environmentNames.length > 0) {
         lines.push(t("Environment variables set: {0}", request.environmentNames.join(", ")));
     }
-    lines.push(t("You are asked once per workspace, target, Python and variables."));
+    lines.push(t("You are asked once per workspace and target."));
     return lines.join("\n");
 }
 

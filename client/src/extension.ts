@@ -1,12 +1,14 @@
 import * as vscode from "vscode";
 
 import { completeConfigurationFiles } from "./configurationFiles";
+import { followDebugger } from "./debugger";
 import { debugInformation } from "./debugInformation";
 import { warnOfTrustHole } from "./editorVersion";
 import { t, useLanguage } from "./localize";
+import { registerOpenPlace } from "./pages";
 import { onInterpreterSelected } from "./pythonExtension";
 import { RunCommands } from "./runs";
-import { Server, type ServerState } from "./server";
+import type { Server, ServerState } from "./server";
 import * as settings from "./settings";
 import { Status } from "./status";
 import { Testing } from "./testing";
@@ -32,13 +34,14 @@ function registerCommands(context: vscode.ExtensionContext, running: Server, log
     }
 }
 
-function followChanges(context: vscode.ExtensionContext, running: Server): void {
+function followChanges(context: vscode.ExtensionContext, running: Server, testing: Testing): void {
     context.subscriptions.push(
         vscode.workspace.onDidChangeConfiguration(async (change) => {
             if (!change.affectsConfiguration("ranksafe")) {
                 return;
             }
             useLanguage(settings.language());
+            testing.relabel();
             if (START_SETTINGS.some((name) => change.affectsConfiguration(name))) {
                 await running.restartIfChanged();
             }
@@ -73,13 +76,17 @@ async function reportFailure(state: ServerState): Promise<void> {
 
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
     useLanguage(settings.language());
+    // The language client is most of our code; the editor's start, which waits for what is loaded first, goes on before it.
+    await new Promise((resolve) => setImmediate(resolve));
+    const { Server } = await import("./server.js");
     const log = vscode.window.createOutputChannel("ranksafe", { log: true });
-    const runs = new RunCommands(context, () => running.projectInterpreter());
+    const testing = new Testing();
+    const runs = new RunCommands(context, () => running.projectInterpreter(), testing);
     const running: Server = new Server(context, log, runs.middleware);
     server = running;
-    context.subscriptions.push(log, running, new Status(running), new Testing(), completeConfigurationFiles(), running.onDidChangeState(reportFailure));
+    context.subscriptions.push(log, running, new Status(running), testing, completeConfigurationFiles(), registerOpenPlace(), followDebugger(), running.onDidChangeState(reportFailure));
     registerCommands(context, running, log);
-    followChanges(context, running);
+    followChanges(context, running, testing);
     warnOfTrustHole(context, log);
     await running.restart();
 }

@@ -1,7 +1,7 @@
 import * as vscode from "vscode";
 import type { ExecuteCommandSignature } from "vscode-languageclient/node";
 
-import { t } from "./localize";
+import { dateText, t } from "./localize";
 
 /** A run that is kept, as the server's `ranksafe.showRuns` tells of it. */
 export interface KeptRun {
@@ -11,16 +11,37 @@ export interface KeptRun {
     readonly target: string;
     readonly outcome: string;
     readonly seconds: number | null;
+    readonly ranks: readonly { readonly rank: number; readonly outcome: string }[];
+    /** What a rehearsal could not do. */
+    readonly simulation_limit: string | null;
     readonly failures: readonly KeptFailure[];
+    /** Optimizer steps after which the run was stopped; null: it went on to its end. */
+    readonly steps: number | null;
+    /** What a rehearsal that passed did not come to: rules' codes and functions, with their lines. */
+    readonly unreached: readonly { readonly name: string; readonly filename: string; readonly location: RowColumn }[];
     /** The run's folder. */
     readonly directory: string;
+}
+
+interface RowColumn {
+    readonly row: number;
+    readonly column: number | null;
+}
+
+/** A place of the server's, whose rows and columns count from 1. */
+export function positionOf({ row, column }: RowColumn): vscode.Position {
+    return new vscode.Position(Math.max(0, row - 1), Math.max(0, (column ?? 1) - 1));
 }
 
 export interface KeptFailure {
     readonly rank: number | null;
     readonly message: string;
     readonly filename: string | null;
-    readonly location: { readonly row: number; readonly column: number | null } | null;
+    readonly location: RowColumn | null;
+    readonly end_location: RowColumn | null;
+    /** Outermost first; none of ranksafe's own. */
+    readonly frames: readonly { readonly function: string; readonly filename: string; readonly location: RowColumn | null }[] | null;
+    readonly explanation: string | null;
     readonly root_cause: boolean;
 }
 
@@ -69,7 +90,7 @@ export async function chooseRun(execute: ExecuteCommandSignature): Promise<void>
         run,
         label: `$(${ICONS[run.outcome] ?? "error"}) ${run.script.split(/[\\/]/).pop() ?? ""}`,
         description: [outcomeText(run.outcome), run.target, run.seconds === null ? "" : `${Math.round(run.seconds)} s`].filter(Boolean).join(" · "),
-        detail: [new Date(run.started * 1000).toLocaleString(), run.failures[0]?.message.split("\n", 1)[0]?.slice(0, 120) ?? ""].filter(Boolean).join("  "),
+        detail: [dateText(run.started), run.failures[0]?.message.split("\n", 1)[0]?.slice(0, 120) ?? ""].filter(Boolean).join("  "),
     }));
     const chosen = await vscode.window.showQuickPick(items, { title: t("Runs of this project"), matchOnDescription: true, matchOnDetail: true });
     if (chosen) {

@@ -16,6 +16,11 @@ export function useLanguage(language: Language): void {
     translate = language === "zh-cn";
 }
 
+/** A moment, in seconds since the epoch, as the user writes it. */
+export function dateText(seconds: number): string {
+    return new Date(seconds * 1000).toLocaleString(translate ? "zh-CN" : undefined);
+}
+
 /**
  * The message in the user's language, with `{0}`, `{1}`… replaced by `values`.
  *

@@ -3,13 +3,15 @@ import type { ExecuteCommandSignature, Middleware } from "vscode-languageclient/
 
 import { joinArguments, splitArguments, UnfinishedQuote } from "./arguments";
 import { mayRun } from "./consent";
+import { askRank, attach, bundledDebugpy, requireDebugger } from "./debugger";
+import { startsScript } from "./entries";
 import { chooseRun } from "./history";
 import { t } from "./localize";
 import { runEnvironment } from "./settings";
+import type { Testing } from "./testing";
 
-/** Commands of the server that start a process of the user's. */
-const STARTS_A_SCRIPT = new Set(["ranksafe.run", "ranksafe.smokeRun", "ranksafe.rehearse"]);
-const NEEDS_TRUST = new Set([...STARTS_A_SCRIPT, "ranksafe.prove", "ranksafe.setArguments", "ranksafe.setTarget", "ranksafe.setConfigFile"]);
+/** Commands of the server that lead to a process of the user's, besides those that start one. */
+const NEEDS_TRUST = new Set(["ranksafe.prove", "ranksafe.setArguments", "ranksafe.setTarget", "ranksafe.addTarget", "ranksafe.setConfigFile"]);
 /** How many simulated GPUs the picker of targets offers; any number can be typed. */
 const SIMULATED = [2, 4, 8] as const;
 const SIMULATED_TARGET = /^simulated:[1-9]\d*$/;
@@ -40,6 +42,7 @@ export class RunCommands {
     constructor(
         private readonly context: vscode.ExtensionContext,
         private readonly projectInterpreter: () => Promise<string | undefined>,
+        private readonly testing: Testing,
     ) {}
 
     readonly middleware: Middleware = {
@@ -52,20 +55,35 @@ export class RunCommands {
             // on, anything that can execute a command (a link in a rendered page) could use it to trust a workspace.
             return vscode.commands.executeCommand("workbench.trust.manage");
         }
-        if (NEEDS_TRUST.has(command) && !(await isTrusted())) {
+        if ((startsScript(command) || NEEDS_TRUST.has(command)) && !(await isTrusted())) {
             return undefined;
         }
         const [, options] = given as [unknown, { show?: unknown } | undefined];
         if (command === "ranksafe.showRuns" && options?.show !== false) {
             return chooseRun(next);
         }
-        const complete = await this.complete(command, given, next);
-        if (!complete || (STARTS_A_SCRIPT.has(command) && !(await this.prepareRun(command, complete)))) {
+        if (command === "ranksafe.debugRank" && !(await requireDebugger())) {
             return undefined;
+        }
+        const complete = await this.complete(command, given, next);
+        if (!complete || (startsScript(command) && !(await this.prepareRun(command, complete)))) {
+            return undefined;
+        }
+        if (startsScript(command)) {
+            const script = vscode.Uri.parse(String(complete[0]));
+            const started = await this.testing.start(command, script, async () => (await next(command, complete)) as unknown);
+            if (command === "ranksafe.debugRank") {
+                await attach(script, Number(complete[1]), started);
+            }
+            return started;
         }
         const answer = (await next(command, complete)) as unknown;
         if (command === "ranksafe.launchCommand") {
             await copyText(answer);
+        }
+        if (command === "ranksafe.showStacks") {
+            const chosen = await askRunGoingOn(answer);
+            return chosen ? ((await next(command, [chosen])) as unknown) : answer;
         }
         return answer;
     }
@@ -73,10 +91,12 @@ export class RunCommands {
     /** The full arguments of a command, asked for where they are missing; undefined when the user changed their mind. */
     private async complete(command: string, given: unknown[], next: ExecuteCommandSignature): Promise<Arguments> {
         switch (command) {
+            case "ranksafe.addTarget":
             case "ranksafe.cancelRun":
             case "ranksafe.openLog":
             case "ranksafe.openReport":
             case "ranksafe.showRuns":
+            case "ranksafe.showStacks":
                 return given;
             case "ranksafe.annotateFromLog":
                 return given.length > 0 ? given : askLog();
@@ -93,7 +113,10 @@ export class RunCommands {
         if (command === "ranksafe.launchCommand") {
             return given.length >= 2 ? given : askLaunchForm(uri);
         }
-        if (given.length >= 2 || STARTS_A_SCRIPT.has(command)) {
+        if (command === "ranksafe.debugRank") {
+            return this.completeDebugging(uri, given, next);
+        }
+        if (given.length >= 2 || startsScript(command)) {
             return [uri, ...given.slice(1)];
         }
         switch (command) {
@@ -108,6 +131,18 @@ export class RunCommands {
         }
     }
 
+    private async completeDebugging(uri: string, given: readonly unknown[], next: ExecuteCommandSignature): Promise<Arguments> {
+        const options = { ...(given[2] as RunOptions | undefined), debugpy: bundledDebugpy() };
+        if (typeof given[1] === "number") {
+            return [uri, given[1], options];
+        }
+        await vscode.workspace.saveAll(false);
+        // Refused here, the server has said why.
+        const { ranks } = ((await next("ranksafe.debugRank", [uri, null, options])) ?? {}) as { readonly ranks?: number };
+        const rank = ranks === undefined ? undefined : await askRank(ranks);
+        return rank === undefined ? undefined : [uri, rank, options];
+    }
+
     private async prepareRun(command: string, given: unknown[]): Promise<boolean> {
         const script = vscode.Uri.parse(String(given[0]));
         if (script.scheme !== "file") {
@@ -118,7 +153,7 @@ export class RunCommands {
         await vscode.workspace.saveAll(false);
         return mayRun(this.context.globalState, {
             script,
-            target: this.targetOf(command, script, given[1] as RunOptions | undefined),
+            target: command === "ranksafe.debugRank" ? "local" : this.targetOf(command, script, given[1] as RunOptions | undefined),
             interpreter: await this.projectInterpreter(),
             environmentNames: Object.keys(runEnvironment()),
         });
@@ -154,15 +189,20 @@ export class RunCommands {
     }
 
     private async askTarget(uri: string, next: ExecuteCommandSignature): Promise<Arguments> {
-        const other = t("Another number of simulated GPUs…");
+        const [other, host, cluster] = [t("Another number of simulated GPUs…"), t("Add a machine, over ssh…"), t("Add a Slurm cluster…")];
         const items = [
             { label: "local", description: t("this machine") },
             ...(await elsewhere(uri, next)),
             ...SIMULATED.map((count) => ({ label: `simulated:${count}`, description: t("a rehearsal on {0} simulated GPUs", count) })),
-            { label: other, description: "" },
+            ...[other, host, cluster].map((label) => ({ label, description: "" })),
         ];
-        const chosen = await vscode.window.showQuickPick(items, { title: t("Where to run") });
-        const target = chosen?.label === other ? await askSimulated() : chosen?.label;
+        const ask = new Map([
+            [other, askSimulated],
+            [host, () => addHost(next)],
+            [cluster, () => addCluster(next)],
+        ]);
+        const chosen = (await vscode.window.showQuickPick(items, { title: t("Where to run") }))?.label;
+        const target = chosen === undefined ? undefined : await (ask.get(chosen) ?? (() => chosen))();
         if (target === undefined) {
             return undefined;
         }
@@ -191,6 +231,27 @@ async function elsewhere(uri: string, next: ExecuteCommandSignature): Promise<vs
         ...names.filter((name) => name.startsWith("ssh:")).map((label) => ({ label, description: t("another machine, over ssh") })),
         ...names.filter((name) => name.startsWith("slurm:")).map((label) => ({ label, description: t("a Slurm cluster") })),
     ];
+}
+
+/** Has the server note a target in the user's own file; undefined where it has refused, and said why. */
+async function addTarget(next: ExecuteCommandSignature, name: string, options: { readonly login?: string }): Promise<string | undefined> {
+    const answer = (await next("ranksafe.addTarget", [name, options])) as { readonly target?: string } | null;
+    return answer?.target;
+}
+
+async function addHost(next: ExecuteCommandSignature): Promise<string | undefined> {
+    const host = await vscode.window.showInputBox({ title: t("Add a machine, over ssh…"), prompt: t("As in a terminal after ssh: a name of your ssh configuration, or user@host."), placeHolder: "user@host" });
+    return host?.trim() ? addTarget(next, `ssh:${host.trim()}`, {}) : undefined;
+}
+
+async function addCluster(next: ExecuteCommandSignature): Promise<string | undefined> {
+    const title = t("Add a Slurm cluster…");
+    const name = await vscode.window.showInputBox({ title, prompt: t("A name of your own for the cluster") });
+    if (!name?.trim()) {
+        return undefined;
+    }
+    const login = await vscode.window.showInputBox({ title, prompt: t("Its login node, as after ssh; local where that is this machine"), value: "local" });
+    return login === undefined ? undefined : addTarget(next, `slurm:${name.trim()}`, { login: login.trim() || "local" });
 }
 
 async function askSimulated(): Promise<string | undefined> {
@@ -252,6 +313,14 @@ async function askLaunchForm(uri: string): Promise<Arguments> {
         validateInput: (text) => (/^[1-9]\d*$/.test(text.trim()) ? undefined : t("A whole number from 1 on.")),
     });
     return typed === undefined ? undefined : [uri, chosen.form, { nodes: Number(typed), show: false }];
+}
+
+/** Which of several runs that go on is meant. */
+async function askRunGoingOn(answer: unknown): Promise<string | undefined> {
+    const runs = (answer as { runs?: { runId: string; script: string }[] } | null)?.runs ?? [];
+    const items = runs.map(({ runId, script }) => ({ label: vscode.workspace.asRelativePath(script), description: runId, runId }));
+    const chosen = items.length > 0 ? await vscode.window.showQuickPick(items, { title: t("Which run?") }) : undefined;
+    return chosen?.runId;
 }
 
 async function copyText(answer: unknown): Promise<void> {

@@ -2,6 +2,7 @@ import * as vscode from "vscode";
 import { CloseAction, ErrorAction, LanguageClient, State, type LanguageClientOptions, type Middleware } from "vscode-languageclient/node";
 
 import { showDocument } from "./documents";
+import { provideCodeLenses } from "./entries";
 import { NoInterpreter } from "./interpreter";
 import { planLaunch, type LaunchPlan } from "./launch";
 import { t } from "./localize";
@@ -159,9 +160,11 @@ export class Server implements vscode.Disposable {
                 trusted: plan.trusted,
                 stateDirectory: this.context.globalStorageUri.fsPath,
                 settings: settings.analysisSettings(),
+                showsRuns: true,
             },
             middleware: {
                 ...this.middleware,
+                provideCodeLenses,
                 window: { showDocument },
                 // The section as the settings module reads it, not as the folder wrote it.
                 workspace: { configuration: ({ items }) => items.map(({ section }) => (section === "ranksafe" ? settings.analysisSettings() : null)) },

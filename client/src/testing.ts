@@ -1,48 +1,104 @@
-import { open } from "node:fs/promises";
-import * as path from "node:path";
-
 import * as vscode from "vscode";
 
-import { outcomeText, type KeptFailure, type KeptRun } from "./history";
-import { t } from "./localize";
+import { canDebug } from "./debugger";
+import { entryOf } from "./entries";
+import { outcomeText, positionOf, type KeptFailure, type KeptRun } from "./history";
+import { linesSince, type RankLine } from "./liveLog";
+import { dateText, t } from "./localize";
+import { endText, tellEnd } from "./runEnd";
+import { RunTerminals, wantsTerminal, type RunTerminal } from "./runTerminal";
 
 const POLL_MILLISECONDS = 500;
 /** Past runs of a script that the view tells of. */
 const PAST_RUNS = 5;
-const MOST_OUTPUT = 1_000_000;
-const LAUNCHER_MARK = "[launcher] ";
-const STARTS = new Set(["ranksafe.run", "ranksafe.smokeRun", "ranksafe.rehearse"]);
+/** ANSI colours by which the ranks are told apart, over and over. */
+const COLORS = [36, 35, 33, 32, 34, 31] as const;
 
-interface Profile {
-    readonly command: string;
-    readonly label: string;
+/** Starts the run on the server; the answer has the run's id, unless it was refused. */
+type Start = () => Promise<unknown>;
+
+interface Shown {
+    readonly run: vscode.TestRun;
+    readonly item: vscode.TestItem;
+    /** Where the user wants to see the output, if not in Test Results. */
+    readonly terminal: RunTerminal | undefined;
 }
 
 /**
- * The scripts of the project in the Testing view: started from there, with the ranks' output while they run, and their
- * past runs with each failure at its line. Everything goes through the server's commands.
+ * Runs as VS Code's Testing view shows them, wherever they were started: the ranks' output while it comes, each rank an
+ * item of its own, the tick at the script's entry, each failure at its line, and past runs.
  */
 export class Testing implements vscode.Disposable {
     private readonly controller = vscode.tests.createTestController("ranksafe", "ranksafe");
     private readonly told = new Set<string>();
-    private readonly subscriptions: vscode.Disposable[] = [this.controller];
+    private readonly terminals = new RunTerminals();
+    private readonly subscriptions: vscode.Disposable[] = [this.controller, this.terminals];
+    private readonly profiles: ReadonlyMap<string, vscode.TestRunProfile>;
+    /** Runs that the Testing view has asked for and that are about to be started, by script. */
+    private readonly expected = new Map<string, vscode.TestRun>();
+    private readonly following = new Map<string, Promise<void>>();
 
     constructor() {
-        const profiles: readonly Profile[] = [
-            { command: "ranksafe.run", label: t("Run on GPUs") },
-            { command: "ranksafe.rehearse", label: t("Rehearse on simulated GPUs") },
-            { command: "ranksafe.smokeRun", label: t("Smoke run") },
+        const { Run, Debug } = vscode.TestRunProfileKind;
+        const kinds: [string, vscode.TestRunProfileKind][] = [
+            ["ranksafe.run", Run],
+            ["ranksafe.rehearse", Run],
+            ["ranksafe.smokeRun", Run],
         ];
-        profiles.forEach(({ command, label }, index) => {
-            const run = (request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> => this.run(command, request, token);
-            this.controller.createRunProfile(label, vscode.TestRunProfileKind.Run, run, index === 0);
-        });
+        if (canDebug()) {
+            kinds.push(["ranksafe.debugRank", Debug]);
+        }
+        this.profiles = new Map(
+            kinds.map(([command, kind]) => {
+                const run = (request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> => this.run(command, request, token);
+                return [command, this.controller.createRunProfile(labelOf(command), kind, run, command === "ranksafe.run" || kind === Debug)];
+            }),
+        );
         this.controller.resolveHandler = async (item) => (item ? undefined : this.refresh());
         this.controller.refreshHandler = () => this.refresh();
     }
 
+    /** The user reads another language from now on. */
+    relabel(): void {
+        this.profiles.forEach((profile, command) => (profile.label = labelOf(command)));
+    }
+
     dispose(): void {
         this.subscriptions.forEach((each) => each.dispose());
+    }
+
+    /** Starts a run of a script, and shows it from now on; returns the server's answer as soon as it has come. */
+    async start(command: string, uri: vscode.Uri, start: Start): Promise<unknown> {
+        const item = this.itemOf(uri);
+        item.range = (await entryOf(uri)) ?? item.range;
+        const wanted = this.expected.get(item.id);
+        this.expected.delete(item.id);
+        const run = wanted ?? this.controller.createTestRun(new vscode.TestRunRequest([item], undefined, this.profiles.get(command)), undefined, true);
+        run.started(item);
+        const terminal = wantsTerminal() ? this.terminals.show(uri) : undefined;
+        terminal?.begin(`${labelOf(command)}: ${item.label}`);
+        const answer = await start();
+        const id = (answer as { runId?: unknown } | null)?.runId;
+        if (typeof id !== "string") {
+            run.skipped(item);
+            terminal?.end(outcomeText("not-started"), false);
+        } else {
+            this.told.add(id);
+            const cancel = (): void => void vscode.commands.executeCommand("ranksafe.cancelRun", id);
+            terminal?.canCancel(cancel);
+            const cancelling = run.token.onCancellationRequested(cancel);
+            this.following.set(
+                item.id,
+                this.follow({ run, item, terminal }, id).finally(() => cancelling.dispose()),
+            );
+        }
+        if (!wanted) {
+            void Promise.resolve(this.following.get(item.id)).finally(() => run.end());
+            if (!terminal) {
+                await showOutput();
+            }
+        }
+        return answer;
     }
 
     /** Scripts that were run before, and the one in the active editor if it can be run. */
@@ -80,102 +136,127 @@ export class Testing implements vscode.Disposable {
             }
             this.told.add(kept.run_id);
             const request = new vscode.TestRunRequest([item], undefined, undefined, false, true);
-            const run = this.controller.createTestRun(request, `${new Date(kept.started * 1000).toLocaleString()} · ${kept.target}`, false);
+            const run = this.controller.createTestRun(request, `${dateText(kept.started)} · ${kept.target}`, false);
             tellResult(run, item, kept);
             run.end();
         }
     }
 
+    /** What the Testing view asks for; a rank alone cannot be run. */
     private async run(command: string, request: vscode.TestRunRequest, token: vscode.CancellationToken): Promise<void> {
         if (request.include === undefined) {
             await this.refresh();
         }
-        const items: vscode.TestItem[] = [];
-        this.controller.items.forEach((item) => items.push(item));
+        const all: vscode.TestItem[] = [];
+        this.controller.items.forEach((item) => all.push(item));
         const excluded = new Set(request.exclude);
+        const wanted = new Set((request.include ?? all).map((item) => item.parent ?? item));
         const run = this.controller.createTestRun(request);
-        for (const item of (request.include ?? items).filter((each) => !excluded.has(each))) {
-            if (!token.isCancellationRequested) {
-                await this.runOne(command, run, item, token);
+        for (const item of wanted) {
+            if (!token.isCancellationRequested && !excluded.has(item)) {
+                await this.runOne(command, run, item);
             }
         }
         run.end();
     }
 
-    private async runOne(command: string, run: vscode.TestRun, item: vscode.TestItem, token: vscode.CancellationToken): Promise<void> {
-        run.started(item);
-        const answer = STARTS.has(command) ? await vscode.commands.executeCommand<{ runId?: string } | undefined>(command, item.uri?.toString()) : undefined;
-        const id = answer?.runId;
-        if (!id) {
+    private async runOne(command: string, run: vscode.TestRun, item: vscode.TestItem): Promise<void> {
+        this.expected.set(item.id, run);
+        this.following.delete(item.id);
+        await vscode.commands.executeCommand(command, item.uri?.toString());
+        if (this.expected.delete(item.id)) {
+            // Nothing was started: the user has changed their mind.
             run.skipped(item);
-            return;
         }
-        this.told.add(id);
-        const cancelling = token.onCancellationRequested(() => void vscode.commands.executeCommand("ranksafe.cancelRun", id));
-        let shown = 0;
-        try {
-            for (;;) {
-                const kept = (await keptRuns(item.uri)).find((each) => each.run_id === id);
-                shown = kept ? await showOutput(run, item, kept, shown) : shown;
-                if (kept && kept.outcome !== "running") {
-                    tellResult(run, item, kept);
-                    return;
-                }
-                await new Promise((resolve) => setTimeout(resolve, POLL_MILLISECONDS));
+        await this.following.get(item.id);
+    }
+
+    /** Shows a run until it has ended. */
+    private async follow(shown: Shown, id: string): Promise<void> {
+        let end = 0;
+        for (;;) {
+            const kept = (await keptRuns(shown.item.uri, id))[0];
+            if (kept) {
+                const news = await linesSince(kept.directory, end);
+                end = news.end;
+                this.append(shown, news.lines);
             }
-        } finally {
-            cancelling.dispose();
+            if (kept && kept.outcome !== "running") {
+                for (const { rank, outcome } of kept.ranks) {
+                    tellRank(shown.run, this.rankOf(shown.item, rank), outcome);
+                }
+                tellResult(shown.run, shown.item, kept);
+                shown.terminal?.end(endText(kept), kept.outcome === "succeeded");
+                void tellEnd(kept);
+                return;
+            }
+            await new Promise((resolve) => setTimeout(resolve, POLL_MILLISECONDS));
         }
+    }
+
+    private append({ run, item, terminal }: Shown, lines: readonly RankLine[]): void {
+        for (const { rank, text } of lines) {
+            const line = `\x1b[${COLORS[rank % COLORS.length] ?? COLORS[0]}m[rank ${rank}]\x1b[0m ${text}`;
+            run.appendOutput(`${line}\r\n`, undefined, this.rankOf(item, rank));
+            terminal?.write(line);
+        }
+    }
+
+    /** A rank's item below its script's: what it alone has printed is shown where it is chosen. */
+    private rankOf(item: vscode.TestItem, rank: number): vscode.TestItem {
+        const id = `${item.id}#${rank}`;
+        const known = item.children.get(id);
+        if (known) {
+            return known;
+        }
+        const child = this.controller.createTestItem(id, `rank ${rank}`);
+        child.sortText = String(rank).padStart(6, "0");
+        item.children.add(child);
+        return child;
     }
 }
 
-async function keptRuns(uri?: vscode.Uri): Promise<readonly KeptRun[]> {
-    const answer = await vscode.commands.executeCommand<{ runs?: KeptRun[] } | undefined>("ranksafe.showRuns", uri?.toString() ?? null, { show: false }).then(
+/** What a way to run a script is called. */
+function labelOf(command: string): string {
+    switch (command) {
+        case "ranksafe.rehearse":
+            return t("Rehearse on simulated GPUs");
+        case "ranksafe.smokeRun":
+            return t("Smoke run");
+        case "ranksafe.debugRank":
+            return t("Debug a rank");
+        default:
+            return t("Run on GPUs");
+    }
+}
+
+/** Opens the output of the run that was started last; the keyboard stays with the editor, whichever that is by then. */
+async function showOutput(): Promise<void> {
+    const typing = vscode.window.activeTextEditor !== undefined;
+    await vscode.commands.executeCommand("testing.showMostRecentOutput").then(undefined, () => undefined);
+    if (typing) {
+        await vscode.commands.executeCommand("workbench.action.focusActiveEditorGroup");
+    }
+}
+
+/** The runs of the project around a script, or of the first folder; with `run` that one alone, which is asked for often. */
+async function keptRuns(uri?: vscode.Uri, run?: string): Promise<readonly KeptRun[]> {
+    const answer = await vscode.commands.executeCommand<{ runs?: KeptRun[] } | undefined>("ranksafe.showRuns", uri?.toString() ?? null, { show: false, run }).then(
         (value) => value,
         () => undefined,
     );
     return answer?.runs ?? [];
 }
 
-/** Where the lens to run a script stands; undefined for a file that is no script. */
-async function entryOf(uri: vscode.Uri): Promise<vscode.Range | undefined> {
-    const lenses = (await vscode.commands.executeCommand<vscode.CodeLens[] | undefined>("vscode.executeCodeLensProvider", uri)) ?? [];
-    return lenses.find((lens) => STARTS.has(lens.command?.command ?? ""))?.range;
-}
-
-/** What the ranks have written since, colours included; returns how much was shown in all. */
-async function showOutput(run: vscode.TestRun, item: vscode.TestItem, kept: KeptRun, shown: number): Promise<number> {
-    const { text, end } = await linesSince(path.join(kept.directory, "log.txt"), shown);
-    const lines = text.split(/(?<=\n)/);
-    // The launcher repeats in many lines that a rank failed; they are in the log.
-    const ofRanks = lines.filter((line) => !line.startsWith(LAUNCHER_MARK)).join("");
-    if (ofRanks) {
-        run.appendOutput(ofRanks.replace(/\r?\n/g, "\r\n"), undefined, item);
-    }
-    return end;
-}
-
-/**
- * The whole lines of a growing file from the byte `from` on, of very many the last: a log may have gigabytes, and is
- * looked at twice a second. Ends at a line's end, so that a character of several bytes is not cut in two.
- */
-async function linesSince(file: string, from: number): Promise<{ readonly text: string; readonly end: number }> {
-    const nothing = { text: "", end: from };
-    const handle = await open(file).catch(() => undefined);
-    if (!handle) {
-        return nothing;
-    }
-    try {
-        const { size } = await handle.stat();
-        const start = Math.max(from, size - MOST_OUTPUT);
-        if (size <= start) {
-            return nothing;
-        }
-        const { bytesRead, buffer } = await handle.read(Buffer.alloc(size - start), 0, size - start, start);
-        const length = buffer.subarray(0, bytesRead).lastIndexOf(10) + 1;
-        return length === 0 ? nothing : { text: new TextDecoder().decode(buffer.subarray(0, length)), end: start + length };
-    } finally {
-        await handle.close();
+function tellRank(run: vscode.TestRun, rank: vscode.TestItem, outcome: string): void {
+    switch (outcome) {
+        case "succeeded":
+            return run.passed(rank);
+        case "failed":
+        case "killed":
+            return run.failed(rank, []);
+        default:
+            return run.skipped(rank);
     }
 }
 
@@ -186,20 +267,41 @@ function tellResult(run: vscode.TestRun, item: vscode.TestItem, kept: KeptRun): 
             return run.passed(item, duration);
         case "failed":
         case "silent-failure":
-            return run.failed(item, kept.failures.length > 0 ? kept.failures.map(messageOf) : new vscode.TestMessage(outcomeText(kept.outcome)), duration);
+            return run.failed(item, messagesOf(kept), duration);
         case "cancelled":
             return run.skipped(item);
         default:
-            return run.errored(item, new vscode.TestMessage(outcomeText(kept.outcome)), duration);
+            return run.errored(item, new vscode.TestMessage(kept.simulation_limit ?? outcomeText(kept.outcome)), duration);
     }
+}
+
+/** The causes; ranks that only lost a peer are told of in the Problems view. */
+function messagesOf(kept: KeptRun): vscode.TestMessage[] {
+    const causes = kept.failures.filter((failure) => failure.root_cause);
+    const told = causes.length > 0 ? causes : kept.failures;
+    return told.length > 0 ? told.map(messageOf) : [new vscode.TestMessage(outcomeText(kept.outcome))];
 }
 
 function messageOf(failure: KeptFailure): vscode.TestMessage {
     const rank = failure.rank === null ? "" : `rank ${failure.rank}: `;
-    const message = new vscode.TestMessage(rank + failure.message);
+    const message = new vscode.TestMessage(`${rank}${failure.message}\n\n${failure.explanation ?? ""}`.trimEnd());
     if (failure.filename && failure.location) {
-        const place = new vscode.Position(Math.max(0, failure.location.row - 1), Math.max(0, (failure.location.column ?? 1) - 1));
-        message.location = new vscode.Location(vscode.Uri.file(failure.filename), place);
+        message.location = new vscode.Location(vscode.Uri.file(failure.filename), positionOf(failure.location));
+    }
+    return withStack(message, failure);
+}
+
+interface WithStackFrames {
+    readonly TestMessageStackFrame?: new (label: string, uri?: vscode.Uri, position?: vscode.Position) => object;
+}
+
+/** The calls that led there, innermost first, where the editor can show them (VS Code 1.93). */
+function withStack(message: vscode.TestMessage, failure: KeptFailure): vscode.TestMessage {
+    const Frame = (vscode as unknown as WithStackFrames).TestMessageStackFrame;
+    if (Frame) {
+        const frames = [...(failure.frames ?? [])].reverse();
+        const stackTrace = frames.map((frame) => new Frame(frame.function, vscode.Uri.file(frame.filename), frame.location ? positionOf(frame.location) : undefined));
+        Object.assign(message, { stackTrace });
     }
     return message;
 }

@@ -3,7 +3,7 @@
     make bench        or: python tests/bench/bench.py [PART]...
 
 Parts: keystrokes, command-line, processor, start, memory; and of runs: agent (what watching costs a training loop against
-a bare ``accelerate launch``) and squiggle (from a rank's death to its diagnostic).
+a bare ``accelerate launch``) and squiggle (from a rank's death to its diagnostic); and editor: the extension's start.
 
 Nothing here decides a test: machines differ, and a busy one measures its other work.
 """
@@ -18,6 +18,7 @@ from pathlib import Path
 
 import command_line
 import death_to_squiggle
+import editor_start
 import keystrokes
 import launch_cost
 import processor_time
@@ -25,7 +26,16 @@ import sources
 from compared_tools import ToolMissing, torch_python
 from report import Figure, table
 
-PARTS = ("keystrokes", "command-line", "processor", "start", "memory", "agent", "squiggle")
+PARTS = (
+    "keystrokes",
+    "command-line",
+    "processor",
+    "start",
+    "memory",
+    "agent",
+    "squiggle",
+    "editor",
+)
 SAMPLE_LINES = 10_000
 PROJECT_FILES = 5_000
 
@@ -81,6 +91,9 @@ def measure(parts: set[str], packages: Path, scratch: Path) -> list[Figure]:
     if "squiggle" in parts:
         say("from a death to its squiggle")
         figures += death_to_squiggle.measure()
+    if "editor" in parts:
+        say("start of the extension in VS Code")
+        figures += editor_start.measure()
     return figures
 
 

@@ -18,22 +18,32 @@ function freePort() {
 }
 
 export class CodeServer {
-    /** @param {{node: string, entry: string, state: string}} options */
-    constructor({ node, entry, state }) {
+    /** @param {{node: string, entry: string, state: string, searchPath?: string}} options `searchPath`: a PATH of its own */
+    constructor({ node, entry, state, searchPath }) {
         this.node = node;
+        this.searchPath = searchPath;
         this.entry = entry;
         this.state = state;
         this.userData = join(state, "user-data");
+        this.home = join(state, "home");
         this.output = [];
         for (const folder of ["home", "user-data/User", "user-data/Machine", "extensions"]) {
             mkdirSync(join(state, folder), { recursive: true });
         }
         writeFileSync(join(state, "config.yaml"), "auth: none\n");
+        if (searchPath) {
+            // Extensions get the environment of a login shell, whatever that of the server is.
+            writeFileSync(join(state, "home/.profile"), `PATH='${searchPath}'\nexport PATH\n`);
+        }
     }
 
     environment() {
         const kept = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(VSCODE|XDG|npm_|NODE_)/i.test(name)));
-        return { ...kept, HOME: join(this.state, "home"), EXTENSIONS_GALLERY: '{"serviceUrl":""}', PATH: `${dirname(this.node)}:${process.env.PATH}` };
+        return { ...kept, HOME: this.home, EXTENSIONS_GALLERY: '{"serviceUrl":""}', ...this.searchVariables() };
+    }
+
+    searchVariables() {
+        return this.searchPath ? { PATH: this.searchPath, SHELL: "/bin/sh" } : { PATH: `${dirname(this.node)}:${process.env.PATH}` };
     }
 
     arguments() {
@@ -41,8 +51,9 @@ export class CodeServer {
         return [this.entry, ...folders, "--auth", "none", "--disable-telemetry", "--disable-update-check", "--disable-getting-started-override", "--ignore-last-opened"];
     }
 
-    install(vsix) {
-        execFileSync(this.node, [...this.arguments(), "--install-extension", vsix], { env: this.environment(), stdio: ["ignore", "ignore", "inherit"] });
+    install(...packages) {
+        const wanted = packages.flatMap((each) => ["--install-extension", each]);
+        execFileSync(this.node, [...this.arguments(), ...wanted], { env: this.environment(), stdio: ["ignore", "ignore", "inherit"] });
     }
 
     /** Settings of the user (`User`) or of the machine that runs the extension (`Machine`), for windows opened from now on. */
@@ -54,7 +65,7 @@ export class CodeServer {
     shareCompiledDevices() {
         const base = process.env.XDG_CACHE_HOME || join(homedir(), ".cache");
         const compiled = join(base, "ranksafe", "native");
-        const here = join(this.state, "home", ".cache", "ranksafe");
+        const here = join(this.home, ".cache", "ranksafe");
         for (const folder of [compiled, here]) {
             mkdirSync(folder, { recursive: true });
         }

@@ -2,6 +2,7 @@
 import "./journeys/findings.mjs";
 import "./journeys/rankFlow.mjs";
 import "./journeys/runs.mjs";
+import "./journeys/debugger.mjs";
 import "./journeys/reports.mjs";
 import "./journeys/everyday.mjs";
 import "./journeys/window.mjs";

@@ -1,12 +1,14 @@
 // npm run test:editors: user journeys in the real workbench and extension host.
+//   node tests/editors/vscode/run.mjs [OPTIONS of node --test] [FILE.mjs]     another file than journeys.mjs
 //
 //   RANKSAFE_TEST_TORCH_PYTHON   a Python with torch and accelerate, for the journeys that run a script
 //   RANKSAFE_VSIX                a package to test; else one is built
+//   RANKSAFE_ONLY_PYTHON         a Python: PATH has nothing else, and only journeys/start.mjs is made
 //   RANKSAFE_SCREENSHOTS         where the screenshots go; else build/editor-screenshots
 //   RANKSAFE_UI_SECONDS          how long a journey waits for something to appear; else 60
 //   RANKSAFE_CACHE               where code-server is kept between runs
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -25,6 +27,15 @@ function packaged() {
     return join(root, `dist/ranksafe-${process.platform}-${process.arch}-${version}.vsix`);
 }
 
+/** What stands in for the extension Python Debugger. */
+function packagedDebugger() {
+    const vsix = join(root, "build/debugger.vsix");
+    const words = ["package", "--no-dependencies", "--allow-missing-repository", "--skip-license", "--out", vsix];
+    mkdirSync(dirname(vsix), { recursive: true });
+    execFileSync(process.execPath, [join(root, "node_modules/@vscode/vsce/vsce"), ...words], { cwd: join(here, "debugger"), stdio: ["ignore", "ignore", "inherit"] });
+    return vsix;
+}
+
 function prerequisites() {
     const { node, entry } = ensureCodeServer();
     return { RANKSAFE_TEST_NODE: node, RANKSAFE_TEST_CODE_SERVER: entry, RANKSAFE_CHROMIUM: ensureChromium() };
@@ -41,8 +52,9 @@ try {
     process.exit(process.env.CI === "true" ? 1 : 0);
 }
 
+const start = process.env.RANKSAFE_ONLY_PYTHON;
 const torch = process.env.RANKSAFE_TEST_TORCH_PYTHON;
-if (!torch) {
+if (!torch && !start) {
     console.log("SKIPPED: journeys in VS Code that run a script: set RANKSAFE_TEST_TORCH_PYTHON to a Python with torch and accelerate");
 }
 if (torch && !existsSync(torch)) {
@@ -52,10 +64,12 @@ const environment = {
     ...process.env,
     ...found,
     RANKSAFE_VSIX: packaged(),
+    RANKSAFE_TEST_DEBUGGER: packagedDebugger(),
     RANKSAFE_SCREENSHOTS: process.env.RANKSAFE_SCREENSHOTS || join(root, "build/editor-screenshots"),
 };
-const filter = process.argv.slice(2);
-const tests = spawn(process.execPath, ["--test", "--test-reporter=spec", ...filter, join(here, "journeys.mjs")], { env: environment, stdio: "inherit" });
+const given = process.argv.slice(2);
+const files = given.some((word) => word.endsWith(".mjs")) ? [] : [join(here, start ? "journeys/start.mjs" : "journeys.mjs")];
+const tests = spawn(process.execPath, ["--test", "--test-reporter=spec", ...given, ...files], { env: environment, stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => tests.kill(signal));
 }

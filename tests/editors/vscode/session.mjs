@@ -1,5 +1,5 @@
 // One code-server and one page for all journeys, so that their start-up is paid once.
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, afterEach, before } from "node:test";
@@ -35,8 +35,21 @@ export const USER_SETTINGS = {
     // Screenshots show things, not things fading in.
     "workbench.reduceMotion": "on",
     "remote.autoForwardPorts": false,
+    // Text that a test can read, where a canvas would show the same.
+    "terminal.integrated.gpuAcceleration": "off",
 };
 const MACHINE_SETTINGS = torchPython ? { "ranksafe.interpreter": torchPython } : {};
+
+/** A PATH with one Python and nothing else, if that is asked for. */
+function onePython() {
+    if (!process.env.RANKSAFE_ONLY_PYTHON) {
+        return undefined;
+    }
+    const bin = join(state, "bin");
+    mkdirSync(bin);
+    symlinkSync(process.env.RANKSAFE_ONLY_PYTHON, join(bin, "python3"));
+    return bin;
+}
 
 /** @type {CodeServer} */ export let codeServer;
 /** @type {Workbench} */ export let workbench;
@@ -52,10 +65,10 @@ before(async () => {
     for (const name of ["auto_device_map.py", "pyproject.toml"]) {
         cpSync(join(here, "workspace", name), join(untrusted, name));
     }
-    codeServer = new CodeServer({ node: process.env.RANKSAFE_TEST_NODE, entry: process.env.RANKSAFE_TEST_CODE_SERVER, state });
+    codeServer = new CodeServer({ node: process.env.RANKSAFE_TEST_NODE, entry: process.env.RANKSAFE_TEST_CODE_SERVER, state, searchPath: onePython() });
     codeServer.writeSettings("User", USER_SETTINGS);
     codeServer.writeSettings("Machine", MACHINE_SETTINGS);
-    codeServer.install(process.env.RANKSAFE_VSIX);
+    codeServer.install(process.env.RANKSAFE_VSIX, process.env.RANKSAFE_TEST_DEBUGGER);
     codeServer.shareCompiledDevices();
     await codeServer.start();
     const home = join(state, "browser");

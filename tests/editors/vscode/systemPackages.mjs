@@ -11,12 +11,16 @@ function mayInstall() {
 
 let updated = false;
 
+/** Throws MissingPrerequisite, with what to type, unless `isThere()`. */
+export function namedPackage(name, isThere) {
+    if (!isThere()) {
+        throw new MissingPrerequisite(`${name} is not installed; on Debian or Ubuntu: sudo apt-get install ${name}`);
+    }
+}
+
 /** Installs a Debian package unless `isThere()`. Throws MissingPrerequisite where it may not or cannot. */
 export function systemPackage(name, isThere) {
-    if (isThere()) {
-        return;
-    }
-    if (mayInstall()) {
+    if (!isThere() && mayInstall()) {
         const options = { env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" }, stdio: ["ignore", process.stderr, process.stderr] };
         try {
             if (!updated) {
@@ -28,9 +32,7 @@ export function systemPackage(name, isThere) {
             console.error(String(error));
         }
     }
-    if (!isThere()) {
-        throw new MissingPrerequisite(`${name} is not installed; on Debian or Ubuntu: sudo apt-get install ${name}`);
-    }
+    namedPackage(name, isThere);
 }
 
 const BROWSERS = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome", "/usr/bin/google-chrome-stable"];

@@ -183,6 +183,34 @@ export class Workbench {
         return plain(await message.first().innerText());
     }
 
+    /** A button of a notification that is open. */
+    notificationButton(text, button) {
+        const item = this.page.locator(".notifications-toasts .notification-list-item, .notifications-center .notification-list-item", { hasText: text });
+        return item.locator(".monaco-button", { hasText: new RegExp(`^${button}$`) }).filter({ visible: true }).first();
+    }
+
+    /** Waits until the output of the run that is shown below the editors has that text; as it is drawn, line by line. */
+    testOutput(pattern, timeout = TIMEOUT) {
+        const rows = this.page.locator(".test-output-peek .xterm-rows, .test-output-call-stack-container .xterm-rows");
+        return this.until(`output ${pattern}`, async () => pattern.test(plain((await rows.allInnerTexts()).join("\n"))), timeout);
+    }
+
+    /** Waits until the terminal in view has that text. */
+    terminalText(pattern, timeout = TIMEOUT) {
+        const rows = this.page.locator(".terminal-wrapper.active .xterm-rows");
+        return this.until(`terminal ${pattern}`, async () => pattern.test(plain((await rows.allInnerTexts()).join("\n"))), timeout);
+    }
+
+    /** How the last run went, in the margin of the editor beside the script's entry. */
+    tick(outcome) {
+        return this.page.locator(`.editor-instance .codicon-testing-${outcome}-icon`).first();
+    }
+
+    /** A button at the top right of the editors. */
+    titleAction(name) {
+        return this.page.locator(`.editor-actions .action-label[aria-label^="${name}"], .editor-actions .action-label[aria-label*="ranksafe: ${name}"]`).first();
+    }
+
     /** Cancels work that is shown in the status bar: its notification opens with a click. */
     async cancelProgress(text) {
         await this.page.locator(".statusbar-item", { hasText: text }).click();

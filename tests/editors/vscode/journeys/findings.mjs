@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { onDisk, workbench } from "../session.mjs";
+import { onDisk, restore, workbench } from "../session.mjs";
 
 test("a squiggle below the right text, with the right words", async () => {
     await workbench.tab("auto_device_map.py").waitFor();
@@ -65,6 +65,20 @@ test("a half-typed file keeps its findings", async () => {
     const squiggle = await workbench.squiggle("warning", '"auto"');
     assert.equal(squiggle.line, 7);
     await workbench.screenshot("half-typed");
+});
+
+test("a rule is left out of the whole project by the light bulb", async () => {
+    await workbench.open("half_typed.py");
+    await workbench.openActions('"auto"');
+    await workbench.screenshot("ignore");
+    await workbench.chooseAction(/in this project \(pyproject\.toml\)/);
+    await workbench.open("pyproject.toml");
+    await workbench.until("the rule in the file", async () => (await workbench.editorText()).includes('ignore = ["RS201"]'));
+    await workbench.save();
+    await workbench.open("half_typed.py");
+    await workbench.until("RS201 to go", async () => !(await workbench.squiggles()).some(({ text }) => text === '"auto"'));
+    restore("pyproject.toml");
+    await workbench.squiggle("warning", '"auto"');
 });
 
 test("lenses come although the focus leaves a file that was just opened", async () => {

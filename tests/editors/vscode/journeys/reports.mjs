@@ -19,6 +19,15 @@ function pageWith(text) {
     });
 }
 
+test("a place in the report opens in the editor", { skip: needsTorch }, async () => {
+    await workbench.open("failing_run.py");
+    await workbench.lens("Open report").click();
+    const frame = await pageWith("Timeline of the ranks");
+    await frame.locator(".place a", { hasText: "failing_run.py:9" }).first().click();
+    await workbench.tab("failing_run.py").waitFor();
+    await workbench.page.locator(".statusbar-item", { hasText: "Ln 9, Col 1" }).waitFor();
+});
+
 test("the report opens in a panel from its lens, in the editor's colours", { skip: needsTorch }, async () => {
     await workbench.open("failing_run.py");
     await workbench.lens("Open report").click();

@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 
-import { codeServer, folder, restore, started, untrusted, USER_SETTINGS, workbench } from "../session.mjs";
+import { codeServer, folder, needsTorch, restore, RUN_MILLISECONDS, started, untrusted, USER_SETTINGS, workbench } from "../session.mjs";
 
 test("the language status names the server and its Python", async () => {
     await workbench.open("auto_device_map.py");
@@ -51,6 +51,23 @@ test("Chinese messages", async () => {
     await workbench.lens("在").first().waitFor();
     assert.match(await workbench.hover('"auto"'), /[\u4e00-\u9fff]{4}/);
     await workbench.screenshot("chinese");
+});
+
+test("a run in Chinese, from its lens to what its failure means", { skip: needsTorch }, async () => {
+    restore("failing_run.py");
+    await workbench.open("failing_run.py");
+    await workbench.lens("在 2 个 CPU rank 上运行").or(workbench.lens("在 GPU 上运行")).first().click();
+    await workbench.dialog().or(workbench.lens("取消运行")).first().waitFor();
+    if (await workbench.dialog().isVisible()) {
+        await workbench.clickDialog("运行");
+    }
+    const message = await workbench.notification("failing_run.py 运行失败", RUN_MILLISECONDS);
+    assert.match(message, /（rank 1, failing_run\.py:9）。两个张量逐元素运算/);
+    await workbench.lens("秒后失败：打开报告").waitFor();
+    await workbench.screenshot("chinese-run");
+});
+
+test("back to English without a restart", async () => {
     await workbench.setUserSettings(USER_SETTINGS);
     await workbench.problem(/RS201.*loaded with|loaded with.*RS201/);
 });

@@ -51,7 +51,7 @@ test("t fills placeholders in the chosen language", () => {
 
 test("few settings, and what reaches a process belongs to the user", () => {
     const properties = manifest.contributes.configuration.properties;
-    assert.ok(Object.keys(properties).length < 15);
+    assert.ok(Object.keys(properties).length < 18);
     for (const name of ["serverInterpreter", "interpreter", "runEnvironment", "sshConfigFile"]) {
         assert.equal(properties[`ranksafe.${name}`]?.scope, "machine", name);
     }
