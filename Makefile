@@ -8,7 +8,7 @@ $(error Python 3.10 or newer was not found on PATH)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench rank-bench corpus corpus-fix fault-matrix vscode nvim lint format docs clean
+.PHONY: help demo test test-full bench rank-bench corpus corpus-fix fault-matrix release-check vscode nvim lint format docs site clean
 
 help:
 	@echo "make demo       see ranksafe at work on examples/ (sets everything up)"
@@ -19,11 +19,13 @@ help:
 	@echo "make corpus     every finding in pinned packages of others, and how many are right"
 	@echo "make corpus-fix every safe fix, applied to copies of those packages and checked"
 	@echo "make fault-matrix  programs that fail in one way each, run many times (TARGET=local REPETITIONS=50)"
-	@echo "make vscode     open examples/ in VS Code with the extension"
+	@echo "make release-check  build all that a release publishes, look into it, install it, start it"
+	@echo "make vscode     install the extension into VS Code, Cursor or VSCodium, and open examples/ (EDITOR_COMMAND=cursor)"
 	@echo "make nvim       open examples/ in Neovim with the server"
 	@echo "make lint       ruff, mypy, import contracts"
 	@echo "make format     format the Python code"
 	@echo "make docs       write docs/rules.md and the JSON schema of the configuration again"
+	@echo "make site       the documentation site, in both languages, into site/"
 	@echo "make clean      remove what the set-up made in this folder"
 
 demo:
@@ -56,6 +58,9 @@ fault-matrix:
 	@RANKSAFE_TEST_TORCH_PYTHON="$${RANKSAFE_TEST_TORCH_PYTHON:-$$($(PYTHON) tools/environments.py torch-run)}" \
 	$(PYTHON) tools/in_project.py -m tests.fault_matrix.fault_matrix --target $(TARGET) --repetitions $(REPETITIONS)
 
+release-check:
+	@$(PYTHON) tools/release_check.py
+
 vscode:
 	@$(PYTHON) tools/open_editor.py vscode
 
@@ -73,5 +78,11 @@ docs:
 	@$(PYTHON) tools/in_project.py tools/rule_pages.py
 	@$(PYTHON) tools/in_project.py tools/configuration_schema.py
 
+# Without --quiet, which hides the warnings from mkdocs' own count of them.
+site:
+	@for config in mkdocs.yml mkdocs.zh-cn.yml; do \
+		NO_MKDOCS_2_WARNING=1 $(PYTHON) tools/in_project.py -m mkdocs build --config-file $$config || exit 1; done
+	@echo "site/index.html"
+
 clean:
-	rm -rf .venv node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf .venv site node_modules dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

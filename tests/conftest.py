@@ -17,8 +17,15 @@ TOGETHER = {
     "one SSH server": "tests/targets/test_ssh_*.py",
 }
 """Files whose tests share what should be there once, or be alone."""
-FIRST = ("tests/targets/", "tests/rehearsal/", "tests/proofs/", "tests/runs/", "tests/rank_bench/")
-"""Folders whose tests start ranks, hosts and clusters: begun last, the longest of them would run alone at the end."""
+FIRST = (
+    "tests/targets/",
+    "tests/rehearsal/",
+    "tests/proofs/",
+    "tests/runs/",
+    "tests/rank_bench/",
+    "tests/site/",
+)
+"""Folders whose tests start ranks, hosts and clusters, or build the site: begun last, the longest of them would run alone at the end."""
 
 
 def group_of(test: str) -> str:

@@ -1,60 +1,72 @@
-"""``make demo``: ranksafe on the example project, from nothing to a failure drawn on its source line."""
+"""``make demo``: a hang seen before the run, rehearsed, fixed, and rehearsed again, from nothing."""
 
 from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from environments import ROOT, SetUpError, project_environment, say, torch_environment
 
-CHECKED = "examples"
-FIXED = "examples/finetune.py"
-STARTED = "examples/train_ddp.py"
+HEADLINE = "report_loss.py"
+DATA_PARALLEL = "model.py"
 
 
 def main() -> int:
     try:
         python = project_environment(development=False)
-        words = ["check", CHECKED, "--launcher", "accelerate"]
-        title("What ranksafe sees while you type", *words)
-        # A check with findings ends with status 1: that is what the demo is about.
-        checked = ranksafe(python, *words)
-        words = ["fix", "--diff", FIXED, "--launcher", "accelerate"]
-        title("A repair, as a diff", *words)
-        fixed = ranksafe(python, *words)
         torch = torch_environment(for_tests=False)
-        words = ["run", STARTED, "--python", str(torch)]
-        title("A run, and its failure on the line that caused it", *words)
-        ran = ranksafe(python, *words)
     except SetUpError as error:
         say(str(error))
         return 1
+    with tempfile.TemporaryDirectory(prefix="ranksafe-demo-") as folder:
+        for name in (HEADLINE, DATA_PARALLEL):
+            shutil.copy(ROOT / "examples" / name, folder)
+        show = Show(python, Path(folder))
+        rehearsal = ["rehearse", HEADLINE, "--quiet", "--python", str(torch)]
+        shown = [
+            show("A hang, seen before the run", 1, "check", HEADLINE),
+            show("The same, rehearsed on two simulated GPUs", 1, *rehearsal),
+            show("The fix", 1, "fix", "--diff", "--unsafe", HEADLINE),
+            show("The fix, written", 0, "fix", "--unsafe", HEADLINE),
+            show("The rehearsal passes", 0, *rehearsal),
+            show("What replicas of nn.DataParallel trip over", 1, "check", DATA_PARALLEL),
+        ]
     print(
-        "\nThe same project in an editor:\n"
+        "\nThe same in an editor:\n"
         "  make vscode   VS Code, with squiggles, fixes and the Run on GPUs lens\n"
-        "  make nvim     Neovim, with the same over plain LSP"
+        "  make nvim     Neovim, with the same over plain LSP\n"
+        "and of a script of yours: ranksafe check, ranksafe rehearse, ranksafe run"
     )
-    as_told = checked == 1 and fixed in (0, 1) and ran == 1
-    if not as_told:
-        say(f"not as it should be: check ended with {checked}, fix with {fixed}, run with {ran}")
-    return 0 if as_told else 1
+    return 0 if all(shown) else 1
 
 
-def title(text: str, *words: str) -> None:
-    bar = "=" * 72
-    print(f"\n{bar}\n{text}\n$ ranksafe {shlex.join(words)}\n{bar}\n", flush=True)
+@dataclass(frozen=True)
+class Show:
+    """Runs commands in a folder where they may write, and shows the line that a newcomer would type."""
 
+    python: Path
+    folder: Path
 
-def ranksafe(python: Path, *words: str) -> int:
-    environment = {**os.environ}
-    if sys.stdout.isatty() or environment.get("FORCE_COLOR"):
-        environment["FORCE_COLOR"] = "1"
-    return subprocess.run(
-        [str(python), "-m", "ranksafe", *words], cwd=ROOT, env=environment, check=False
-    ).returncode
+    def __call__(self, text: str, expected: int, *words: str) -> bool:
+        """Whether the command ended as the demo says it does."""
+        bar = "=" * 72
+        print(f"\n{bar}\n{text}\n$ ranksafe {shlex.join(words)}\n{bar}\n", flush=True)
+        environment = {**os.environ}
+        if sys.stdout.isatty() or environment.get("FORCE_COLOR"):
+            environment["FORCE_COLOR"] = "1"
+        command = [str(self.python), "-m", "ranksafe", *words]
+        status = subprocess.run(
+            command, cwd=self.folder, env=environment, stderr=sys.stdout, check=False
+        ).returncode
+        if status != expected:
+            say(f"not as it should be: `{words[0]}` ended with {status}, not {expected}")
+        return status == expected
 
 
 if __name__ == "__main__":

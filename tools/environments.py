@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TORCH = "2.13.0"
 RUN_PACKAGES = [f"torch=={TORCH}", "accelerate==1.15.0", "numpy"]
-TEST_PACKAGES = [*RUN_PACKAGES, "transformers==5.23.0", "trl==1.16.0"]
+TEST_PACKAGES = [*RUN_PACKAGES, "transformers==5.23.0", "trl==1.16.0", "debugpy==1.8.22"]
 CUDA_TORCH = "2.15.0"
 PURE_PYTHON_NEEDS = [
     "filelock",
@@ -30,8 +30,14 @@ PURE_PYTHON_NEEDS = [
     "fsspec",
     "numpy",
 ]
-CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
-"""PyTorch's own index: where PyPI's Linux wheel would bring gigabytes of CUDA libraries."""
+RELEASE_PACKAGES = [
+    "build==1.6.1",
+    "cyclonedx-bom==7.5.0",
+    "hatch-fancy-pypi-readme==25.1.0",
+    "hatchling==1.33.0",
+    "in-toto-attestation==0.9.3",
+    "twine==7.0.0",
+]
 
 
 class SetUpError(Exception):
@@ -86,8 +92,10 @@ def torch_environment(*, for_tests: bool = True) -> Path:
     python = _virtual_environment(folder)
     stamps = [folder / f".set-up-{_stamp(kind)}" for kind in (TEST_PACKAGES, packages)]
     if not any(stamp.exists() for stamp in stamps):
-        say(f"installing {', '.join(packages)} (once; kept in {folder})")
-        _install_torch(python)
+        torch = _torch_that_is_served(python)
+        download = "200 MB" if torch.endswith("+cpu") else "up to 3 GB with its CUDA libraries"
+        say(f"installing {', '.join(packages)} (once, {download} to download; kept in {folder})")
+        pip(python, ["install", *_silence(), torch])
         pip(python, ["install", "--quiet", *packages])
         stamps[-1].touch()
     return python
@@ -103,6 +111,19 @@ def cuda_build_environment() -> Path:
         say(f"installing torch {CUDA_TORCH} (once, 540 MB; kept in {folder})")
         pip(python, ["install", "--quiet", "--no-deps", f"torch=={CUDA_TORCH}"])
         pip(python, ["install", "--quiet", *PURE_PYTHON_NEEDS])
+        done.touch()
+    return python
+
+
+def release_environment() -> Path:
+    """The interpreter of an environment in the cache with what builds and describes a release."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    folder = cache_folder() / f"release-python{version}"
+    python = _virtual_environment(folder)
+    done = folder / f".set-up-{_stamp(RELEASE_PACKAGES)}"
+    if not done.exists():
+        say(f"installing what builds a release (once; kept in {folder})")
+        pip(python, ["install", "--quiet", *RELEASE_PACKAGES])
         done.touch()
     return python
 
@@ -124,15 +145,17 @@ def say(text: str) -> None:
     print(f"==> {text}", file=sys.stderr, flush=True)
 
 
-def _install_torch(python: Path) -> None:
-    """The CPU build on Linux, from the indexes that pip is set up with, else from PyTorch's; elsewhere PyPI's wheel."""
-    if not sys.platform.startswith("linux"):
-        return
-    cpu = f"torch=={TORCH}+cpu"
-    try:
-        pip(python, ["install", "--quiet", cpu], attempts=1)
-    except SetUpError:
-        pip(python, ["install", "--quiet", "--extra-index-url", CPU_BUILDS, cpu])
+def _torch_that_is_served(python: Path) -> str:
+    """The CPU build where the indexes that pip is set up with have it, else what they have; no other one is asked."""
+    build = f"torch=={TORCH}+cpu"
+    ask = [str(python), "-m", "pip", "install", "--dry-run", "--quiet", "--no-deps", build]
+    is_served = subprocess.run(ask, capture_output=True, check=False).returncode == 0
+    return build if is_served else f"torch=={TORCH}"
+
+
+def _silence() -> list[str]:
+    """pip's progress bar is for people, and comes only with all else that it says."""
+    return [] if sys.stderr.isatty() else ["--quiet"]
 
 
 def _virtual_environment(folder: Path, base: Path = Path(sys.executable)) -> Path:
