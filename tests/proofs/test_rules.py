@@ -34,13 +34,35 @@ def programs_of(folder: RuleFolder) -> list[Path]:
 FORKED = [folder for folder in RULES if can_be_forked(folder)]
 
 
+def starts_slowly(folder: RuleFolder) -> bool:
+    """Whether every rank imports what a fork does not spare it: a Trainer's modules, or torch in a spawned process."""
+    texts = [program.read_text(encoding="utf-8") for program in programs_of(folder)]
+    return any(word in text for text in texts for word in ("transformers", "trl", "spawn"))
+
+
 @pytest.fixture(scope="module")
-def forked(torch_python: Path) -> dict[Path, Judgement]:
-    return judge_forked([program for each in FORKED for program in programs_of(each)], torch_python)
+def forked(request: pytest.FixtureRequest, torch_python: Path) -> dict[Path, Judgement]:
+    """All in one go, of the rules that were chosen."""
+    chosen = [
+        item.callspec.params["folder"]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and "forked" in item.fixturenames
+    ]
+    return judge_forked([program for each in chosen for program in programs_of(each)], torch_python)
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("folder", FORKED, ids=lambda folder: folder.metadata.code)
+@pytest.mark.parametrize(
+    "folder",
+    [
+        pytest.param(
+            folder,
+            marks=[pytest.mark.long] if starts_slowly(folder) else [],
+            id=folder.metadata.code,
+        )
+        for folder in FORKED
+    ],
+)
 def test_proof_in_forked_ranks(folder: RuleFolder, forked: dict[Path, Judgement]) -> None:
     for program in programs_of(folder):
         judgement = forked[program]
@@ -48,9 +70,10 @@ def test_proof_in_forked_ranks(folder: RuleFolder, forked: dict[Path, Judgement]
 
 
 def takes_long(folder: RuleFolder) -> bool:
-    """Whether a library is to be imported besides torch, or devices are to be simulated."""
+    """Whether a library is to be installed or imported besides torch, or devices are to be simulated."""
     headers = [read_header(program) for program in programs_of(folder)]
-    return any(each.requires or each.runs_on is RunsOn.CUDA for each in headers)
+    slow = (RunsOn.CUDA, RunsOn.JAX_HOST)
+    return any(each.requires or each.runs_on in slow for each in headers)
 
 
 def launched() -> list[object]:

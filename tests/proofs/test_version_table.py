@@ -32,7 +32,7 @@ TABLE = {
     "4.57.6": (BOTH_REPLICAS, RIGHT),
     "5.23.0": (BOTH_REPLICAS, RIGHT),
 }
-QUICK = {"4.50.3", "4.51.3", "5.23.0"}
+QUICK = {"4.50.3"}
 
 
 def versions() -> list[object]:

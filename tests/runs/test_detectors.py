@@ -60,7 +60,13 @@ WRONG = [
     ("random_choices.py", "epoch", "different-orders", "list(sampler)", "# ordered here"),
     ("idle_rank.py", "wrong", "idle-ranks", "dist.barrier()", "# waits here"),
 ]
-LONG = {("diverged_weights.py", "unwrapped"), ("random_choices.py", "epoch")}
+LONG = {
+    ("diverged_weights.py", "unwrapped"),
+    ("random_choices.py", "epoch"),
+    ("same_samples.py", "wrong"),
+    ("stale_optimizer.py", "wrong"),
+    ("scaled_gradients.py", "wrong"),
+}
 
 
 @pytest.mark.parametrize(

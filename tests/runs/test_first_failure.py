@@ -29,7 +29,17 @@ can_watch = pytest.mark.skipif(
 
 @pytest.mark.torch
 @can_watch
-@pytest.mark.parametrize("mode", ["raise", "kill", "os-exit", "exit", "chained", "worker"])
+@pytest.mark.parametrize(
+    "mode",
+    [
+        "raise",
+        "kill",
+        *(
+            pytest.param(each, marks=pytest.mark.long)
+            for each in ("os-exit", "exit", "chained", "worker")
+        ),
+    ],
+)
 def test_the_cause_is_told_before_the_end_and_stays_the_cause(run: StartRun, mode: str) -> None:
     finished = run(SCRIPT, mode)
     (event,) = [each for each in finished.events if each.kind == "first-failure"]

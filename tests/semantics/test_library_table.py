@@ -12,6 +12,7 @@ from ranksafe.semantics.libraries import ancestors_of, canonical, exported_by, i
 GENERATOR = Path(__file__).parents[2] / "tools" / "generate_library_table.py"
 
 
+@pytest.mark.long
 def test_table_is_that_of_the_installed_libraries() -> None:
     python = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
     if not python:

@@ -157,6 +157,7 @@ def test_cases_written_otherwise(code: str, tmp_path: Path) -> None:
             assert not found, kind
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("area", benchmark_areas())
 def test_programs_of_the_benchmark_written_otherwise(area: str, tmp_path: Path) -> None:
     not_yet = {code for code, kind in NOT_YET if kind == EXTRACTED}
