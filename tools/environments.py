@@ -3,7 +3,7 @@
 The server and its tests never see torch; runs and proofs start the interpreter of the second environment. Run as a
 script it makes an environment and prints the path of its interpreter:
 
-    python tools/environments.py project | torch | torch-run
+    python tools/environments.py project | torch | torch-run | jupyterlab
 """
 
 from __future__ import annotations
@@ -38,6 +38,9 @@ RELEASE_PACKAGES = [
     "in-toto-attestation==0.9.3",
     "twine==7.0.0",
 ]
+
+JUPYTERLAB = "4.6.6"
+JUPYTERLAB_LSP = "5.3.0"
 
 
 class SetUpError(Exception):
@@ -128,6 +131,20 @@ def release_environment() -> Path:
     return python
 
 
+def jupyterlab_environment() -> Path:
+    """The interpreter of an environment in the cache with JupyterLab and its language server extension."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    packages = [f"jupyterlab=={JUPYTERLAB}", f"jupyterlab-lsp=={JUPYTERLAB_LSP}"]
+    folder = cache_folder() / f"jupyterlab-{JUPYTERLAB}-python{version}"
+    python = _virtual_environment(folder)
+    done = folder / f".set-up-{_stamp(packages)}"
+    if not done.exists():
+        say(f"installing {' and '.join(packages)} (once, 60 MB; kept in {folder})")
+        pip(python, ["install", "--quiet", *packages])
+        done.touch()
+    return python
+
+
 def pip(python: Path, arguments: list[str], *, attempts: int = 2) -> None:
     """Run pip; once more after a pause, since most failures here are the network's. Raises SetUpError."""
     command = [str(python), "-m", "pip", "--disable-pip-version-check", *arguments]
@@ -195,6 +212,7 @@ def main(words: list[str]) -> int:
         "project-run": lambda: project_environment(development=False),
         "torch": lambda: torch_environment(for_tests=True),
         "torch-run": lambda: torch_environment(for_tests=False),
+        "jupyterlab": jupyterlab_environment,
     }
     if len(words) != 1 or words[0] not in makers:
         say(f"usage: environments.py {' | '.join(makers)}")

@@ -40,14 +40,15 @@ function isExecutable(file: string): boolean {
     }
 }
 
-function* candidates(search: InterpreterSearch): Generator<string> {
+/** The interpreters to try on `platform` (as `process.platform`), best first. */
+export function* candidates(search: InterpreterSearch, platform: string = process.platform): Generator<string> {
     yield* search.preferred;
-    const suffix = process.platform === "win32" ? ".exe" : "";
-    const wellKnown = process.platform === "win32" ? [] : ["/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"];
-    const folders = [...searchPath(search.searchPath), ...wellKnown];
+    const [system, suffix, wellKnown] =
+        platform === "win32" ? [path.win32, ".exe", []] : [path.posix, "", ["/usr/local/bin", "/usr/bin", "/opt/homebrew/bin"]];
+    const folders = [...searchPath(search.searchPath, system), ...wellKnown];
     for (const name of NAMES) {
         for (const folder of folders) {
-            yield path.join(folder, name + suffix);
+            yield system.join(folder, name + suffix);
         }
     }
 }

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, win32 } from "node:path";
 import { after, test } from "node:test";
 
-import { findInterpreter, isSupported, NoInterpreter } from "../../../../client/src/interpreter";
+import { candidates, findInterpreter, isSupported, NoInterpreter } from "../../../../client/src/interpreter";
 import { planLaunch, type LaunchChoices } from "../../../../client/src/launch";
 import { isInside, searchPath } from "../../../../client/src/paths";
 import { isOlder } from "../../../../client/src/versions";
@@ -100,4 +100,22 @@ test("versions are compared as numbers", () => {
     assert.ok(isOlder("1.136.1-insider", "1.136.2"));
     assert.ok(!isOlder("1.136.2", "1.136.2"));
     assert.ok(!isOlder("2.0.0", "1.136.2"));
+});
+
+test("on Windows a drive is the same in either case, and another drive is elsewhere", () => {
+    const inside = (file: string, folder: string) => isInside(file, [folder], win32);
+    assert.ok(inside("C:\\Work\\.venv\\Scripts\\python.exe", "c:\\work"));
+    assert.ok(inside("\\\\host\\share\\work\\python.exe", "\\\\host\\share\\work"));
+    assert.ok(!inside("C:\\workshop\\python.exe", "C:\\work"));
+    assert.ok(!inside("D:\\work\\python.exe", "C:\\work"));
+});
+
+test("on Windows interpreters are looked for in the folders of Path, on a Mac in Homebrew's, too", () => {
+    const search = { preferred: [], forbidden: [], searchPath: "C:\\Python313;tools;D:\\venv\\Scripts" };
+    const windows = [...candidates(search, "win32")];
+    assert.deepEqual(windows.slice(0, 3), ["C:\\Python313\\python3.exe", "D:\\venv\\Scripts\\python3.exe", "C:\\Python313\\python.exe"]);
+    assert.ok(windows.every((candidate) => candidate.endsWith(".exe")));
+    const mac = [...candidates({ ...search, searchPath: "/Users/me/bin:relative" }, "darwin")];
+    assert.deepEqual(mac.slice(0, 2), ["/Users/me/bin/python3", "/usr/local/bin/python3"]);
+    assert.ok(mac.includes("/opt/homebrew/bin/python3"));
 });
