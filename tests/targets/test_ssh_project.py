@@ -15,6 +15,7 @@ from ranksafe.localization import Translated
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.hosts.local import LocalHost
 from ranksafe.runs.hosts.piped import PipedConversation
+from ranksafe.runs.hosts.protocol import Conversation
 from ranksafe.runs.hosts.ssh import SshHost
 from ranksafe.runs.on_host import program
 from ranksafe.runs.on_host.receive import Project, Refused
@@ -281,13 +282,20 @@ def test_nothing_else_is_deleted_whoever_asks(tmp_path: Path) -> None:
     assert Path(folder.manifest).exists()
 
 
+def _to_the_end(conversation: Conversation) -> bytes:
+    """All that it says; what comes between two looks at its status is still there after the second."""
+    heard, ended = b"", False
+    while not ended:
+        ended = conversation.returncode is not None
+        heard += conversation.receive()
+    return heard
+
+
 def test_a_run_is_followed_from_where_it_was_left(tmp_path: Path) -> None:
     (tmp_path / "rank0.stdout").write_text("abcdef")
     request = {"directory": str(tmp_path), "lease_seconds": 1, "have": {"rank0.stdout": 4}}
     conversation = LocalHost().start(program("on_host.follow", "on_host.request"), request)
-    heard = b""
-    while conversation.returncode is None or not heard:
-        heard += conversation.receive()
+    heard = _to_the_end(conversation)
     first, _, rest = heard.partition(b"\n")
     assert json.loads(first) == {"file": "rank0.stdout", "at": 4, "size": 2}
     assert rest.startswith(b"ef{")
@@ -299,9 +307,7 @@ def test_a_program_on_a_host_brings_its_modules() -> None:
     conversation = host.start(
         text, {"directory": "/no/such/folder", "lease_seconds": 1, "have": {}}
     )
-    heard = b""
-    while conversation.returncode is None or not heard:
-        heard += conversation.receive()
+    heard = _to_the_end(conversation)
     assert json.loads(heard) == {"missing": True}
 
 
