@@ -63,9 +63,15 @@ async function tellUnreached(name: string, { script, steps, unreached }: KeptRun
     }
 }
 
+/** "rank 1", where the message does not begin with it: the place may then be another rank's, which waited for it. */
+export function unnamedRank(failure: KeptFailure): string {
+    const rank = failure.rank === null ? "" : `rank ${failure.rank}`;
+    return failure.message.startsWith(`${rank} `) ? "" : rank;
+}
+
 function failureText(name: string, failure: KeptFailure): string {
     const line = failure.filename && failure.location ? `${path.basename(failure.filename)}:${failure.location.row}` : "";
-    const where = [failure.rank === null ? "" : `rank ${failure.rank}`, line].filter(Boolean).join(", ");
+    const where = [unnamedRank(failure), line].filter(Boolean).join(", ");
     const what = where ? t("{0} ({1})", shortened(failure.message), where) : shortened(failure.message);
     const head = t("{0} failed: {1}.", name, what);
     // What it means comes last, for that is what is read.

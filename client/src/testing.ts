@@ -5,7 +5,7 @@ import { entryOf } from "./entries";
 import { outcomeText, positionOf, type KeptFailure, type KeptRun } from "./history";
 import { linesSince, type RankLine } from "./liveLog";
 import { dateText, t } from "./localize";
-import { endText, tellEnd } from "./runEnd";
+import { endText, tellEnd, unnamedRank } from "./runEnd";
 import { RunTerminals, wantsTerminal, type RunTerminal } from "./runTerminal";
 
 const POLL_MILLISECONDS = 500;
@@ -283,8 +283,8 @@ function messagesOf(kept: KeptRun): vscode.TestMessage[] {
 }
 
 function messageOf(failure: KeptFailure): vscode.TestMessage {
-    const rank = failure.rank === null ? "" : `rank ${failure.rank}: `;
-    const message = new vscode.TestMessage(`${rank}${failure.message}\n\n${failure.explanation ?? ""}`.trimEnd());
+    const rank = unnamedRank(failure);
+    const message = new vscode.TestMessage(`${rank}${rank && ": "}${failure.message}\n\n${failure.explanation ?? ""}`.trimEnd());
     if (failure.filename && failure.location) {
         message.location = new vscode.Location(vscode.Uri.file(failure.filename), positionOf(failure.location));
     }

@@ -293,6 +293,8 @@ def _reason(failure: Failure) -> Translated:
     """One line: what happened, on which rank, where."""
     text = failure.message.splitlines()[0] if failure.message else failure.kind
     where = "" if failure.rank is None else f"rank {failure.rank}"
+    if where and text.startswith(f"{where} "):
+        where = ""  # The place may be another rank's, which waited for it.
     if failure.filename and failure.line:
         where += f"{', ' if where else ''}{Path(failure.filename).name}:{failure.line}"
     return (
