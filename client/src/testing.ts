@@ -186,6 +186,8 @@ export class Testing implements vscode.Disposable {
                     tellRank(shown.run, this.rankOf(shown.item, rank), outcome);
                 }
                 tellResult(shown.run, shown.item, kept);
+                // Of a script that prints nothing the view would say that nothing was recorded.
+                shown.run.appendOutput(`${endText(kept).replaceAll("\n", "\r\n")}\r\n`, undefined, shown.item);
                 shown.terminal?.end(endText(kept), kept.outcome === "succeeded");
                 void tellEnd(kept);
                 return;
