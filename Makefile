@@ -8,7 +8,7 @@ $(error Python 3.10 or newer was not found on PATH)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-full bench rank-bench corpus corpus-fix fault-matrix release-check vscode nvim lint format docs site clean
+.PHONY: help demo test test-full bench rank-bench corpus corpus-fix fault-matrix gpu-check release-check vscode nvim lint format docs site clean
 
 help:
 	@echo "make demo       see ranksafe at work on examples/ (sets everything up)"
@@ -19,6 +19,7 @@ help:
 	@echo "make corpus     every finding in pinned packages of others, and how many are right"
 	@echo "make corpus-fix every safe fix, applied to copies of those packages and checked"
 	@echo "make fault-matrix  programs that fail in one way each, run many times (TARGET=local REPETITIONS=50)"
+	@echo "make gpu-check  the same programs on this machine's CUDA device and on a simulated one (PYTHON_WITH_TORCH=…)"
 	@echo "make release-check  build all that a release publishes, look into it, install it, start it"
 	@echo "make vscode     install the extension into VS Code, Cursor or VSCodium, and open examples/ (EDITOR_COMMAND=cursor)"
 	@echo "make nvim       open examples/ in Neovim with the server"
@@ -57,6 +58,9 @@ REPETITIONS ?= 50
 fault-matrix:
 	@RANKSAFE_TEST_TORCH_PYTHON="$${RANKSAFE_TEST_TORCH_PYTHON:-$$($(PYTHON) tools/environments.py torch-run)}" \
 	$(PYTHON) tools/in_project.py -m tests.fault_matrix.fault_matrix --target $(TARGET) --repetitions $(REPETITIONS)
+
+gpu-check:
+	@$(PYTHON) tools/in_project.py -m tests.gpu_check.gpu_check $(GPU_CHECK)
 
 release-check:
 	@$(PYTHON) tools/release_check.py

