@@ -19,7 +19,7 @@ help:
 	@echo "make corpus     every finding in pinned packages of others, and how many are right"
 	@echo "make corpus-fix every safe fix, applied to copies of those packages and checked"
 	@echo "make fault-matrix  programs that fail in one way each, run many times (TARGET=local REPETITIONS=50)"
-	@echo "make gpu-check  the same programs on this machine's CUDA device and on a simulated one (PYTHON_WITH_TORCH=…)"
+	@echo "make gpu-check  the same programs on this machine's CUDA device and on a simulated one (RANKSAFE_TEST_TORCH_PYTHON=…)"
 	@echo "make release-check  build all that a release publishes, look into it, install it, start it"
 	@echo "make vscode     install the extension into VS Code, Cursor or VSCodium, and open examples/ (EDITOR_COMMAND=cursor)"
 	@echo "make nvim       open examples/ in Neovim with the server"

@@ -1,9 +1,10 @@
 """The same programs on this machine's CUDA device and on a simulated one: where do they differ?
 
-    make gpu-check          (PYTHON_WITH_TORCH=… and GPU_CHECK="--only calls --json FILE" are optional)
+    make gpu-check RANKSAFE_TEST_TORCH_PYTHON=… [GPU_CHECK="--only calls --keep FILE"]
 
-Needs a CUDA device, and nothing from outside but an environment with torch. Every program is started as a user starts
-it, by ``ranksafe run`` and by ``ranksafe rehearse``, on one device. Prints markdown; ``--json FILE`` keeps every answer.
+Needs a CUDA device and the Python of an environment with torch. Every program is started as a user starts it, by
+``ranksafe run`` and by ``ranksafe rehearse``, on one device. Prints markdown; ``--keep FILE`` writes every difference as
+a line of JSON as soon as it is known.
 Four parts: *calls* that CUDA refuses or answers in its own way, *operators* of torch's own database (with the package
 expecttest), *memory* that the caching allocator gives, and the *choice* of free devices.
 """
@@ -18,22 +19,19 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from ranksafe.rehearsal.device_models import device_model, keys
+from ranksafe.runs.on_host.probe import ask_nvidia
+
 PROGRAMS = Path(__file__).parent / "programs"
-ROOT = Path(__file__).resolve().parents[2]
-ENVIRONMENT = {
-    **os.environ,
-    "PYTHONPATH": os.pathsep.join(
-        [str(ROOT / "server"), str(ROOT / "rules"), *filter(None, [os.environ.get("PYTHONPATH")])]
-    ),
-}
-PARTS = ("calls", "memory", "operators", "choice")
-LONGEST_SECONDS = 420
+MEASURED = ("allocated", "reserved", "peak_allocated", "peak_reserved")
+SECONDS = {"calls": 60, "memory": 60, "operators": 420}
+"""The longest that a program of each kind may take."""
 ENOUGH_TO_BE_BUSY = "import torch, time; held = torch.ones(2**31, device='cuda'); print(1, flush=True); time.sleep(120)"
 
 
@@ -65,18 +63,10 @@ class Check:
         )
         command = [
             *(sys.executable, "-m", "ranksafe", *where, "--gpus", "1", "--launcher", "python"),
-            *(
-                "--python",
-                self.python,
-                "--timeout",
-                str(LONGEST_SECONDS),
-                "--output-format",
-                "json",
-            ),
-            *(str(PROGRAMS / f"{program}.py"), "--", *arguments),
+            *("--python", self.python, "--timeout", str(SECONDS[program])),
+            *("--output-format", "json", str(PROGRAMS / f"{program}.py"), "--", *arguments),
         ]
-        with tempfile.TemporaryDirectory() as folder:
-            done = _started(command, folder)
+        done = _started(command)
         try:
             record = json.loads(done.stdout)
         except ValueError:
@@ -87,8 +77,8 @@ class Check:
             failure.get("message", ""),
             (failure.get("location") or {}).get("row"),
             failure.get("explanation") or "",
-            json.dumps(record["simulation_limit"]) if record["simulation_limit"] else "",
-            _answers(Path(record["log"])),
+            (record["simulation_limit"] or {}).get("message", ""),
+            _answers(Path(record["log"])) if record["log"] else {},
         )
 
     def names(self, program: str) -> list[str]:
@@ -102,10 +92,10 @@ class Check:
         return list(json.loads(done.stdout))
 
 
-def _started(command: list[str], folder: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, check=False
-    )
+def _started(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run in an empty folder, so that what a program writes does not stay."""
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def _answers(log: Path) -> dict[str, Any]:
@@ -135,51 +125,33 @@ def calls(check: Check) -> Iterator[dict[str, Any]]:
     """Each call on both: the same answer, the same refusal on the same line?"""
     names = check.names("calls")
     with ThreadPoolExecutor(4) as pool:
-        real = list(pool.map(lambda name: check.run(False, "calls", name), names))
-        simulated = list(pool.map(lambda name: check.run(True, "calls", name), names))
-    for name, one, other in zip(names, real, simulated, strict=True):
-        yield {
-            "part": "calls",
-            "case": name,
-            "same": _same_ending(one, other),
-            "real": asdict(one),
-            "simulated": asdict(other),
-        }
+        # A run takes its device for itself, so only the simulated ones can go side by side.
+        simulated = pool.map(lambda name: check.run(True, "calls", name), names)
+        for name, other in zip(names, simulated, strict=True):
+            one = check.run(False, "calls", name)
+            yield _entry(
+                "calls", name, _compared(one) == _compared(other), asdict(one), asdict(other)
+            )
 
 
-def _same_ending(one: Ending, other: Ending) -> bool:
-    return (one.outcome, plain(one.message), one.row, one.answers) == (
-        other.outcome,
-        plain(other.message),
-        other.row,
-        other.answers,
-    )
+def _compared(ending: Ending) -> tuple[Any, ...]:
+    return ending.outcome, plain(ending.message), ending.row, ending.answers
 
 
 def memory(check: Check) -> Iterator[dict[str, Any]]:
-    """Allocated and reserved bytes after each step, one program after another: others' memory would be counted."""
+    """Bytes after each step, one program after another: others' memory would be counted."""
     for name in check.names("memory"):
         one, other = check.run(False, "memory", name), check.run(True, "memory", name)
-        readings = one.answers.get("answer"), other.answers.get("answer")
-        kinds = ("allocated", "reserved", "peak_allocated", "peak_reserved")
-        ratios = {}
-        if all(readings):
-            for kind in kinds:
-                last_real, last_simulated = (reading[-1][kind] for reading in readings)  # type: ignore[index]
-                ratios[kind] = round(last_simulated / last_real, 4) if last_real else None
-        yield {
-            "part": "memory",
-            "case": name,
-            "same": all(readings)
-            and all(
-                left[kind] == right[kind]
-                for left, right in zip(*readings, strict=False)  # type: ignore[arg-type]
-                for kind in kinds
-            ),
-            "ratios": ratios,
-            "real": asdict(one),
-            "simulated": asdict(other),
-        }
+        same = bool(one.answers) and _bytes(one) == _bytes(other)
+        yield _entry("memory", name, same, asdict(one), asdict(other))
+
+
+def _bytes(ending: Ending) -> list[list[int]]:
+    return [[reading[kind] for kind in MEASURED] for reading in ending.answers.get("answer", [])]
+
+
+def _entry(part: str, case: str, same: bool, real: Any, simulated: Any) -> dict[str, Any]:
+    return {"part": part, "case": case, "same": same, "real": real, "simulated": simulated}
 
 
 def operators(check: Check) -> Iterator[dict[str, Any]]:
@@ -188,8 +160,7 @@ def operators(check: Check) -> Iterator[dict[str, Any]]:
         real, simulated = pool.map(lambda kind: _all_operators(check, kind), (False, True))
     for case in sorted(real.keys() | simulated.keys()):
         one, other = real.get(case), simulated.get(case)
-        same = _first_line(one) == _first_line(other)
-        yield {"part": "operators", "case": case, "same": same, "real": one, "simulated": other}
+        yield _entry("operators", case, _first_line(one) == _first_line(other), one, other)
 
 
 def _first_line(answer: Any) -> Any:
@@ -213,49 +184,81 @@ def _all_operators(check: Check, simulated: bool) -> dict[str, Any]:
 
 def choice(check: Check) -> Iterator[dict[str, Any]]:
     """``ranksafe run`` without ``--gpus``: on a free machine, and while somebody holds the device."""
-    for case, busy in (("free device", False), ("device that somebody uses", True)):
-        holder = None
-        if busy:
-            holder = subprocess.Popen(
-                [check.python, "-c", ENOUGH_TO_BE_BUSY], stdout=subprocess.PIPE, text=True
-            )
-            assert holder.stdout is not None
-            holder.stdout.readline()
-        command = [sys.executable, "-m", "ranksafe", "run", "--python", check.python]
-        script = [str(PROGRAMS / "calls.py"), "--", "nccl_group_of_one"]
-        with tempfile.TemporaryDirectory() as folder:
-            done = _started([*command, *script], folder)
-        if holder is not None:
-            holder.kill()
-            holder.wait()
-        yield {
-            "part": "choice",
-            "case": case,
-            "same": None,
-            "status": done.returncode,
-            "printed": (done.stdout + done.stderr)[-1500:],
-        }
+    command = [sys.executable, "-m", "ranksafe", "run", "--python", check.python]
+    script = [str(PROGRAMS / "calls.py"), "--", "nccl_group_of_one"]
+    free = _started([*command, *script])
+    holding = [check.python, "-c", ENOUGH_TO_BE_BUSY]
+    with subprocess.Popen(holding, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        busy = _started([*command, *script])
+        holder.kill()
+    for case, done in (("free device", free), ("device that somebody uses", busy)):
+        printed = (done.stdout + done.stderr)[-1500:]
+        yield {"part": "choice", "case": case, "status": done.returncode, "printed": printed}
 
 
-def report(entries: list[dict[str, Any]], machine: dict[str, str]) -> Iterator[str]:
-    """The lines of the tables."""
-    yield "; ".join(f"{name} {value}" for name, value in machine.items())
+PARTS: dict[str, Callable[[Check], Iterator[dict[str, Any]]]] = {
+    "calls": calls,
+    "memory": memory,
+    "operators": operators,
+    "choice": choice,
+}
+
+
+def differences(check: Check, parts: list[str]) -> Iterator[dict[str, Any]]:
+    """What differs, as it becomes known, and at the end of each part how many cases it had and how many agreed."""
+    for part in parts:
+        compared: list[bool] = []
+        for entry in PARTS[part](check):
+            same = entry.pop("same", None)
+            if same is not None:
+                compared.append(same)
+            if not same:
+                yield entry
+        if compared:
+            yield {"part": part, "cases": len(compared), "same": sum(compared)}
+
+
+def report(lines: list[dict[str, Any]]) -> Iterator[str]:
+    """The tables of `differences`, with the machine's line before them."""
+    machine, *rest = lines
+    yield "; ".join(f"{name} {value}" for name, value in machine["machine"].items())
     yield ""
-    yield "| part | cases | the same | different |"
-    yield "|---|---|---|---|"
-    for part in dict.fromkeys(entry["part"] for entry in entries):
-        states = Counter(entry["same"] for entry in entries if entry["part"] == part)
-        yield f"| {part} | {sum(states.values())} | {states[True]} | {states[False]} |"
+    yield "| part | cases | the same |"
+    yield "|---|---|---|"
+    for line in rest:
+        if "cases" in line:
+            yield f"| {line['part']} | {line['cases']} | {line['same']} |"
+    different = [line for line in rest if "case" in line]
+    kinds = Counter(operator_kind(line) for line in different if line["part"] == "operators")
+    if kinds:
+        yield ""
+        yield "| the device | the simulated device | answers |"
+        yield "|---|---|---|"
+        for (real, simulated), count in kinds.most_common():
+            yield f"| {real} | {simulated} | {count} |"
     yield ""
-    for entry in entries:
-        if entry["part"] == "memory" and entry["ratios"]:
-            yield f"- {entry['case']}: simulated / real at the end: {entry['ratios']}"
-        elif entry["part"] == "choice":
-            yield f"- {entry['case']}: exit status {entry['status']}: {entry['printed'].strip().splitlines()[-1:]}"
-        elif entry["same"] is False:
-            yield f"- {entry['part']}, {entry['case']}:"
-            yield f"    - real: {_told(entry['real'])}"
-            yield f"    - simulated: {_told(entry['simulated'])}"
+    for line in different:
+        yield f"- {line['part']}, {line['case']}:"
+        if "printed" in line:
+            yield f"    - exit status {line['status']}: {line['printed'].strip().splitlines()[-1:]}"
+        else:
+            yield f"    - real: {_told(line['real'])}"
+            yield f"    - simulated: {_told(line['simulated'])}"
+
+
+def operator_kind(line: dict[str, Any]) -> tuple[str, str]:
+    """What the device and the simulated device did, in a word each."""
+    return _kind(line["real"]), _kind(line["simulated"])
+
+
+def _kind(answer: Any) -> str:
+    if answer is None:
+        return "does not answer"
+    if not isinstance(answer, str):
+        return "runs"
+    return "limit" if "simulation limit" in answer else "refuses"
 
 
 def _told(ending: Any) -> str:
@@ -267,49 +270,51 @@ def _told(ending: Any) -> str:
 
 
 def machine_of(python: str) -> dict[str, str]:
-    """The device, its driver and the libraries' versions."""
-    smi = subprocess.run(
-        ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()[0]
-    versions = (
-        "import torch; print(torch.__version__, torch.version.cuda, torch.cuda.nccl.version(), "
-        "torch.backends.cudnn.version(), sep='|')"
+    """The device, its driver and the libraries' versions. Raises CalledProcessError where there is no device."""
+    facts = (
+        "import json, torch; print(json.dumps({'device': torch.cuda.get_device_name(0), 'torch': torch.__version__, "
+        "'CUDA': torch.version.cuda, 'NCCL': '.'.join(map(str, torch.cuda.nccl.version())), "
+        "'cuDNN': str(torch.backends.cudnn.version())}))"
     )
-    done = subprocess.run([python, "-c", versions], capture_output=True, text=True, check=True)
-    torch_version, cuda, nccl, cudnn = done.stdout.strip().split("|")
-    device, driver = smi.split(", ")
-    return {
-        "device": device,
-        "driver": driver,
-        "torch": torch_version,
-        "CUDA": cuda,
-        "NCCL": nccl,
-        "cuDNN": cudnn,
-    }
+    done = subprocess.run([python, "-c", facts], stdout=subprocess.PIPE, text=True, check=True)
+    driver, _ = ask_nvidia("--query-gpu=driver_version")
+    return {**json.loads(done.stdout), "driver": driver.split("\n")[0]}
+
+
+def model_of(device: str) -> str | None:
+    """The word for the simulated device that has the real one's name."""
+    return next((key for key in keys() if device_model(key).name == device), None)
 
 
 def main() -> int:
     """Print the differences; exit status 0 whatever they are, since some are known."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--python", default=os.environ.get("PYTHON_WITH_TORCH", sys.executable))
-    parser.add_argument("--device-model", default="h100", help="the simulated device")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--json", help="keep every answer here")
+    parser.add_argument(
+        "--device-model", choices=keys(), help="the simulated device, where the real one is unknown"
+    )
+    parser.add_argument("--only", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--keep", type=Path, help="write every difference here as it is found")
     arguments = parser.parse_args()
-    check = Check(arguments.python, arguments.device_model)
-    machine = machine_of(arguments.python)
-    entries: list[dict[str, Any]] = []
-    for part in arguments.only:
-        entries.extend(globals()[part](check))
-        if arguments.json:
-            Path(arguments.json).write_text(
-                json.dumps({"machine": machine, "entries": entries}, indent=1), encoding="utf-8"
-            )
-    for line in report(entries, machine):
-        print(line)
+    python = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
+    if not python:
+        parser.error("RANKSAFE_TEST_TORCH_PYTHON names no Python with torch")
+    try:
+        machine = machine_of(python)
+    except (OSError, subprocess.CalledProcessError) as error:
+        parser.error(f"no CUDA device, or no torch that sees it: {error}")
+    model = arguments.device_model or model_of(machine["device"])
+    if model is None:
+        parser.error(
+            f"no simulated device is called {machine['device']}: choose one by --device-model"
+        )
+    lines: list[dict[str, Any]] = [{"machine": machine}]
+    with open(arguments.keep or os.devnull, "w", encoding="utf-8") as kept:
+        print(json.dumps(lines[0]), file=kept, flush=True)
+        for line in differences(Check(python, model), arguments.only):
+            lines.append(line)
+            print(json.dumps(line), file=kept, flush=True)
+    for text in report(lines):
+        print(text)
     return 0
 
 
