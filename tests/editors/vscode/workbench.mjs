@@ -98,33 +98,38 @@ export class Workbench {
      * Opens the quick input by a key, types, and takes the entry that holds `label`. Once more where it went away: whatever
      * takes the focus closes it, and one that is opened while the window starts may stay empty.
      */
-    async quickInput(key, typed, label) {
+    quickInput(key, typed, label) {
+        return this.choose(() => this.page.keyboard.press(key), typed, label);
+    }
+
+    /** The same in the quick input that a command opens. `look` is called while the chosen entry is in view. */
+    pick(command, typed, label, look) {
+        return this.choose(() => this.command(command), typed, label, look);
+    }
+
+    async choose(open, typed, label, look = async () => {}) {
         const entry = this.quickEntry(label);
         await this.until(`${label} in the quick input`, async () => {
-            await this.page.keyboard.press(key);
-            if ((await happens(this.fillQuickInput(typed, MOMENT))) && (await comes(entry)) && (await happens(this.take(entry, MOMENT)))) {
-                return true;
+            await open();
+            if ((await happens(this.fillQuickInput(typed))) && (await comes(entry))) {
+                await look(entry);
+                if (await happens(this.take(entry))) {
+                    return true;
+                }
             }
             await this.page.keyboard.press("Escape");
             return false;
         });
     }
 
-    /** The same in a quick input that a command has opened. */
-    async pick(typed, label) {
-        const entry = this.quickEntry(label);
-        await this.fillQuickInput(typed);
-        await this.take(entry);
-    }
-
     /** Not by keys: when something else takes the focus in between, they would reach the editor's text. */
-    async fillQuickInput(typed, timeout = TIMEOUT) {
+    async fillQuickInput(typed) {
         const write = (input, text) => {
             input.value = text;
             input.dispatchEvent(new Event("input", { bubbles: true }));
         };
         const box = this.quickInputBox().filter({ visible: true });
-        await box.evaluate(write, typed, { timeout });
+        await box.evaluate(write, typed, { timeout: MOMENT });
     }
 
     quickInputBox() {
@@ -137,8 +142,8 @@ export class Workbench {
     }
 
     /** By the mouse, for the same reason. */
-    async take(entry, timeout = TIMEOUT) {
-        await entry.click({ timeout });
+    async take(entry) {
+        await entry.click({ timeout: MOMENT });
         // The input closes, or asks the next question.
         await entry.waitFor({ state: "hidden" });
     }

@@ -10,8 +10,7 @@ test("a debugger stops the chosen rank at a breakpoint, and the run goes on from
     await workbench.page.keyboard.press("F9");
     const breakpoint = workbench.page.locator(".editor-instance .codicon-debug-breakpoint").first();
     await breakpoint.waitFor();
-    await workbench.command("ranksafe: Run on GPUs and Debug a Rank");
-    await workbench.pick("rank 1", "rank 1");
+    await workbench.pick("ranksafe: Run on GPUs and Debug a Rank", "rank 1", "rank 1");
     await workbench.dialog().or(workbench.lens("Cancel run")).first().waitFor();
     if (await workbench.dialog().isVisible()) {
         await workbench.clickDialog("Run");

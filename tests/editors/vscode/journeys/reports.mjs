@@ -44,13 +44,10 @@ test("the report opens in a panel from its lens, in the editor's colours", { ski
 });
 
 test("past runs are a list, and a chosen one shows its report", { skip: needsTorch }, async () => {
-    await workbench.command("ranksafe: Show Past Runs");
-    await workbench.fillQuickInput("failing_run");
-    const entry = workbench.quickEntry("failing_run.py");
-    await entry.waitFor();
-    assert.match(await entry.innerText(), /failed/);
-    await workbench.screenshot("past-runs");
-    await workbench.take(entry);
+    await workbench.pick("ranksafe: Show Past Runs", "failing_run", "failing_run.py", async (entry) => {
+        assert.match(await entry.innerText(), /failed/);
+        await workbench.screenshot("past-runs");
+    });
     await workbench.rendered("h1", "failing_run.py failed");
 });
 
@@ -58,8 +55,7 @@ test("a log of another machine is drawn on the files here", async () => {
     const log = ["Traceback (most recent call last):", '  File "/job/7/project/metrics.py", line 1, in <module>', "ValueError: from a log"].join("\n");
     writeFileSync(join(folder, "job.log"), `${log}\n`);
     await workbench.open("job.log");
-    await workbench.command("ranksafe: Annotate from Log");
-    await workbench.pick("This file", "This file: job.log");
+    await workbench.pick("ranksafe: Annotate from Log", "This file", "This file: job.log");
     await workbench.notification("job.log: 1 failures");
     await workbench.problem(/ValueError: from a log/);
 });
@@ -80,8 +76,7 @@ test("the Testing view tells of past runs and runs a script again", { skip: need
 
 test("a launch in another engine's words goes to the clipboard", async () => {
     await workbench.open("failing_run.py");
-    await workbench.command("ranksafe: Copy Launch Command");
-    await workbench.pick("Sky", "SkyPilot");
+    await workbench.pick("ranksafe: Copy Launch Command", "Sky", "SkyPilot");
     const box = workbench.quickInputBox();
     await workbench.until("the question for the number of nodes", async () => (await box.inputValue()) === "1");
     await box.fill("2");

@@ -27,8 +27,7 @@ test("debug information without names of files", async () => {
 });
 
 test("the walkthrough opens a copy of the example project", async () => {
-    await workbench.command("Welcome: Open Walkthrough");
-    await workbench.pick("Make training code safe", "Make training code safe");
+    await workbench.pick("Welcome: Open Walkthrough", "Make training code safe", "Make training code safe");
     const { page } = workbench;
     const button = page.locator(".gettingStartedContainer .monaco-button", { hasText: "Open the Example Project" });
     await button.waitFor();
