@@ -15,7 +15,7 @@ import { Testing } from "./testing";
 import { openExample } from "./walkthrough";
 
 /** Settings that decide how the server is started; the others reach a running server. */
-const START_SETTINGS = ["enable", "importStrategy", "serverInterpreter", "interpreter", "runEnvironment", "sshConfigFile", "language"].map((name) => `ranksafe.${name}`);
+const START_SETTINGS = ["enable", "importStrategy", "serverInterpreter", "interpreter", "runEnvironment", "sshConfigFile", "rehearseOnSave", "language"].map((name) => `ranksafe.${name}`);
 
 let server: Server | undefined;
 

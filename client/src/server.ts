@@ -27,7 +27,7 @@ function documentSelector(): NonNullable<LanguageClientOptions["documentSelector
 interface Start {
     readonly plan: LaunchPlan;
     /** What reaches a process: read by the server from its initialization options only. */
-    readonly user: { readonly locale: string; readonly python: string | null; readonly runEnvironment: Readonly<Record<string, string>>; readonly sshConfigFile: string | null };
+    readonly user: { readonly locale: string; readonly python: string | null; readonly runEnvironment: Readonly<Record<string, string>>; readonly sshConfigFile: string | null; readonly rehearseOnSave: boolean };
 }
 
 function same(left: Start | undefined, right: Start | undefined): boolean {
@@ -124,7 +124,8 @@ export class Server implements vscode.Disposable {
             searchPath: process.env.PATH,
         });
         const sshConfigFile = settings.sshConfigFile() ?? null;
-        return { plan, user: { locale: settings.language(), python: project ?? null, runEnvironment: settings.runEnvironment(), sshConfigFile } };
+        const user = { locale: settings.language(), python: project ?? null, runEnvironment: settings.runEnvironment(), sshConfigFile, rehearseOnSave: settings.rehearseOnSave() };
+        return { plan, user };
     }
 
     private async startNow(): Promise<void> {

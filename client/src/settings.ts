@@ -67,6 +67,11 @@ export function sshConfigFile(): string | undefined {
     return userValue("sshConfigFile", "").trim() || undefined;
 }
 
+/** Whether saving starts a rehearsal: the user's own choice, for it starts processes. */
+export function rehearseOnSave(): boolean {
+    return userValue("rehearseOnSave", false);
+}
+
 function texts(key: string): string[] {
     const value: unknown = configuration().get(key);
     return Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : [];

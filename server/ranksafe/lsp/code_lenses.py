@@ -36,7 +36,7 @@ from ranksafe.lsp.messages import (
 from ranksafe.lsp.options import as_mapping
 from ranksafe.lsp.run_request import SMOKE_STEPS
 from ranksafe.lsp.session import Session
-from ranksafe.lsp.targets import is_rehearsal, rehearsal_target
+from ranksafe.lsp.targets import is_rehearsal, rehearsal_target, simulated_gpus
 from ranksafe.lsp.user_state import DEFAULT_TARGET
 from ranksafe.source.position import Position, Range
 
@@ -106,7 +106,7 @@ def _command_of(session: Session, data: Mapping[str, Any]) -> types.Command:
         return _run_command(session, uri)
     if kind == "rehearse":
         target = rehearsal_target(_target_of(session, uri), {})
-        title = REHEARSE_LENS.filled(count=target.rpartition(":")[2])
+        title = REHEARSE_LENS.filled(count=simulated_gpus(target))
         return _command(session, title, commands.REHEARSE, uri)
     if kind == "smoke":
         title = SMOKE_LENS.filled(steps=SMOKE_STEPS)
@@ -126,12 +126,14 @@ def _about_run(session: Session, kind: object, uri: Any) -> types.Command:
 
 
 def _outcome(result: RunResult) -> Translated:
-    seconds, count = round(result.seconds), len(result.ranks)
+    seconds = round(result.seconds)
     if result.outcome.value != "succeeded":
         outcome = OUTCOMES.get(result.outcome.value, RUN_ENDED)
         return ENDED_LENS.filled(outcome=outcome, seconds=seconds)
-    passed = REHEARSAL_PASSED_LENS if is_rehearsal(result.target) else PASSED_LENS
-    return passed.filled(count=count, seconds=seconds)
+    if is_rehearsal(result.target):
+        gpus = simulated_gpus(result.target)
+        return REHEARSAL_PASSED_LENS.filled(count=gpus, seconds=seconds)
+    return PASSED_LENS.filled(count=len(result.ranks), seconds=seconds)
 
 
 def _target_of(session: Session, uri: Any) -> str:

@@ -38,7 +38,7 @@ from ranksafe.lsp.report_commands import (
 )
 from ranksafe.lsp.run_request import Refused, check_target, request_for, require_trust, script_of
 from ranksafe.lsp.session import Session
-from ranksafe.lsp.targets import rehearsal_target
+from ranksafe.lsp.targets import is_rehearsal, rehearsal_target
 from ranksafe.lsp.workspace_events import set_trusted
 
 RUN: Final = "ranksafe.run"
@@ -166,7 +166,11 @@ async def _start(
     session: Session, uri: str, options: Mapping[str, Any], *, smoke: bool
 ) -> dict[str, Any]:
     request = request_for(session, uri, options, smoke=smoke)
-    return {"runId": await session.runs.start(request)}
+    session.runs.cancel_background(request.script)
+    run_id = await session.runs.start(request)
+    if is_rehearsal(request.target):
+        session.rehearsed[request.script] = {**options, "target": request.target}
+    return {"runId": run_id}
 
 
 HANDLERS: Final[Mapping[str, Callable[..., Awaitable[Any]]]] = {

@@ -1,9 +1,9 @@
 """What the client tells the server: initializationOptions and the settings of section ``ranksafe``.
 
 Nothing here is trusted to have the right shape. What reaches a process (`ClientOptions.python`,
-`ClientOptions.run_environment`, `ClientOptions.ssh_config_file`) is read from initializationOptions alone, which the
-client fills from the user's own settings; ``workspace/configuration`` may carry a workspace's values and sets analysis
-keys only.
+`ClientOptions.run_environment`, `ClientOptions.ssh_config_file`) or starts one is read from initializationOptions
+alone, which the client fills from the user's own settings; ``workspace/configuration`` may carry a workspace's values
+and sets analysis keys only.
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ class ClientOptions:
     run_environment: Environment = field(default_factory=dict)
     ssh_config_file: AbsolutePath | None = None
     """For ssh, in place of ``~/.ssh/config``; used in trusted workspaces only."""
+    rehearse_on_save: Flag = False
+    """Rehearse a script again when it, or what it imports, is saved; in trusted workspaces only."""
     shows_runs: Flag = False
     """The client tells the user how a run ended, so the server need not."""
     settings: AnalysisKeys = field(default_factory=AnalysisKeys)

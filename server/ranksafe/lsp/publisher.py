@@ -6,7 +6,7 @@ failures of a run in files that are not open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -170,7 +170,7 @@ class Publisher:
         page = self._page_of(finding.code)
         return types.Diagnostic(
             range=document.locate(finding.range).range,
-            message=finding.message.in_language(self._client.language),
+            message="\n".join(self._said(document, finding)),
             severity=_SEVERITY[finding.level],
             code=finding.code,
             code_description=types.CodeDescription(href=page) if page else None,
@@ -186,6 +186,13 @@ class Publisher:
                 ],
             },
         )
+
+    def _said(self, document: Document, finding: Finding) -> Iterator[str]:
+        """Its own words, then those of the last rehearsal."""
+        yield finding.message.in_language(self._client.language)
+        standing = self._workspace.testimonies.of(document.path, document.text)
+        told = (testimony.of(finding) for testimony in standing)
+        yield from {each.in_language(self._client.language) for each in told if each is not None}
 
     def _related(self, document: Document, related: Related) -> types.DiagnosticRelatedInformation:
         if related.path is None or related.path == document.path:

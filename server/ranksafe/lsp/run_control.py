@@ -30,7 +30,8 @@ from ranksafe.lsp.messages import (
 from ranksafe.lsp.progress import Progress
 from ranksafe.lsp.publisher import Publisher
 from ranksafe.lsp.run_findings import RunFinding, RunFindings, finding_of, findings_of
-from ranksafe.lsp.targets import is_rehearsal
+from ranksafe.lsp.targets import is_rehearsal, simulated_gpus
+from ranksafe.lsp.testimony import Testimonies, testimony_of
 
 if TYPE_CHECKING:
     from ranksafe.runs.model import Failure, RunEvent, RunRequest, RunResult
@@ -68,6 +69,8 @@ class Active:
     progress: Progress
     debugger: asyncio.Future[Address | None]
     """Where the rank to be debugged listens; None: it does not."""
+    in_background: bool
+    """Nobody waits for it: the lenses stay, only its end is drawn."""
 
 
 @dataclass(slots=True)
@@ -76,11 +79,13 @@ class RunControl:
 
     _client: Connection
     _findings: RunFindings
+    _testimonies: Testimonies
     _publisher: Publisher
     _lens_refresh: LensRefresh
     _active: dict[str, Active] = field(default_factory=dict)
     _starting: dict[Path, threading.Event] = field(default_factory=dict)
     """Scripts whose run is being prepared, which takes minutes where something must be compiled; set: give up."""
+    _starting_background: dict[Path, threading.Event] = field(default_factory=dict)
     _logs: dict[str, Path] = field(default_factory=dict)
     _last_results: dict[Path, RunResult] = field(default_factory=dict)
 
@@ -90,7 +95,8 @@ class RunControl:
         """The id of the run of a script that goes on ("" while it is being started)."""
         if script in self._starting:
             return ""
-        return next((key for key, one in self._active.items() if one.script == script), None)
+        found = (key for key, one in self._active.items() if one.script == script)
+        return next((key for key in found if not self._active[key].in_background), None)
 
     def log_of(self, run_id: str | None) -> Path | None:
         """The log of a run, or of the one that was started last."""
@@ -129,16 +135,19 @@ class RunControl:
             loop.call_soon_threadsafe(self._show_event, progress, event)
             if event.kind == "debugger":
                 loop.call_soon_threadsafe(self._debugger_known, debugger, event)
-            if event.kind in ("hang", "first-failure"):
+            if event.kind in ("hang", "first-failure") and not request.in_background:
                 loop.call_soon_threadsafe(self._show_failures, request.script, event)
 
         def agrees(question: Translated) -> bool:
+            if request.in_background:
+                return True  # as when the user started the same
             return asyncio.run_coroutine_threadsafe(self._ask(question), loop).result()
 
         def work() -> RunningRun:
             return start_run(request, on_event, should_stop=stop.is_set, agrees=agrees)
 
-        self._starting[request.script] = stop
+        starting = self._starting_background if request.in_background else self._starting
+        starting[request.script] = stop
         progress.on_cancel(stop.set)
         try:
             await progress.begin()
@@ -150,8 +159,11 @@ class RunControl:
             self._lens_refresh.changed()
             raise
         finally:
-            self._starting.pop(request.script, None)
-        self._active[run.run_id] = Active(request.script, run, progress, debugger)
+            if starting.get(request.script) is stop:
+                del starting[request.script]
+        self._active[run.run_id] = Active(
+            request.script, run, progress, debugger, request.in_background
+        )
         self._logs[run.run_id] = run.log
         progress.on_cancel(run.cancel)
         _in_thread(lambda: run.wait(), lambda *end: self._ended(run.run_id, *end), loop)
@@ -163,14 +175,25 @@ class RunControl:
         chosen = [one for key, one in self._active.items() if run_id is None or key == run_id]
         for one in chosen:
             one.run.cancel()
-        starting = tuple(self._starting.values()) if run_id is None else ()
+        starting = self._all_starting() if run_id is None else []
         for stop in starting:
             stop.set()
         return bool(chosen or starting)
 
+    def cancel_background(self, script: Path) -> None:
+        """End what of a script runs in the background."""
+        if script in self._starting_background:
+            self._starting_background[script].set()
+        for one in self._active.values():
+            if one.in_background and one.script == script:
+                one.run.cancel()
+
+    def _all_starting(self) -> list[threading.Event]:
+        return [*self._starting.values(), *self._starting_background.values()]
+
     def end_all(self) -> None:
         """End every run and wait for it, except what belongs to a scheduler: the server goes away."""
-        for stop in self._starting.values():
+        for stop in self._all_starting():
             stop.set()
         ending = [one for one in self._active.values() if one.run.leave()]
         for one in ending:
@@ -219,6 +242,9 @@ class RunControl:
             return
         if not active.debugger.done():
             active.debugger.set_result(None)
+        if active.in_background and (result is None or result.outcome.value == "cancelled"):
+            active.progress.end("")
+            return
         if result is None:
             active.progress.end("")
             self._client.warn(RUN_FAILED.filled(file=active.script.name, reason=reason))
@@ -226,10 +252,12 @@ class RunControl:
             return
         self._last_results[active.script] = result
         if result.outcome.value != "cancelled":
+            self._testimonies.replace(active.script, testimony_of(result))
             self._draw(active.script, findings_of(active.script, result))
         summary = _summary(active.script, result)
         active.progress.end(summary.in_language(self._client.language))
-        if result.outcome.value in ("succeeded", "cancelled") or self._client.shows_runs:
+        is_quiet = active.in_background or self._client.shows_runs
+        if result.outcome.value in ("succeeded", "cancelled") or is_quiet:
             self._client.log(summary.in_language(self._client.language))
         else:
             self._client.warn(summary)
@@ -268,8 +296,7 @@ def _in_thread(
 def _title(request: RunRequest) -> Translated:
     name = request.script.name
     if is_rehearsal(request.target):
-        count = request.target.rpartition(":")[2]
-        return REHEARSAL_TITLE.filled(file=name, count=count)
+        return REHEARSAL_TITLE.filled(file=name, count=simulated_gpus(request.target))
     return (SMOKE_TITLE if request.steps is not None else RUN_TITLE).filled(file=name)
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from ranksafe.lsp.checks import Checks
 from ranksafe.lsp.connection import Connection
@@ -40,8 +43,18 @@ class Session:
         )
         self.project_build = ProjectBuild(client, self.projects, self.checks)
         self.runs = RunControl(
-            client, self.workspace.run_findings, self.publisher, self.lens_refresh
+            client,
+            self.workspace.run_findings,
+            self.workspace.testimonies,
+            self.publisher,
+            self.lens_refresh,
         )
+        self.rehearsed: dict[Path, Mapping[str, Any]] = {}
+        """How each script was rehearsed last: the options of the command."""
+        self.due_rehearsals: dict[Path, asyncio.TimerHandle] = {}
+        """Saved a moment ago."""
+        self.tasks: set[asyncio.Task[None]] = set()
+        """What nobody waits for."""
         self.proofs: set[threading.Event] = set()
         """The proofs that go on; set: give up."""
         self.settings_known = asyncio.Event()
@@ -52,6 +65,8 @@ class Session:
     def end(self) -> None:
         """End what was started for the user."""
         self.lens_refresh.end()
+        for timer in self.due_rehearsals.values():
+            timer.cancel()
         self.runs.end_all()
         for stop in tuple(self.proofs):
             stop.set()

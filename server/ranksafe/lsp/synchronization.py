@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lsprotocol import types
 
+from ranksafe.lsp import rehearse_on_save
 from ranksafe.lsp.analysis import ensure
 from ranksafe.lsp.documents import Document, TextDocument
 from ranksafe.lsp.notebooks import Notebook
@@ -31,10 +32,11 @@ def file_closed(session: Session, params: types.DidCloseTextDocumentParams) -> N
 
 
 def file_saved(session: Session, params: types.DidSaveTextDocumentParams) -> None:
-    """``textDocument/didSave``: others that import the file may mean something else now."""
+    """``textDocument/didSave``: others that import the file may mean something else now, and run otherwise."""
     document = session.documents.get(params.text_document.uri)
     if document is not None:
         session.project_updates.saved(document)
+        rehearse_on_save.saved(session, document.path)
 
 
 def notebook_opened(session: Session, params: types.DidOpenNotebookDocumentParams) -> None:

@@ -21,6 +21,11 @@ def is_rehearsal(target: str) -> bool:
     return target.startswith("simulated:")
 
 
+def simulated_gpus(target: str) -> int:
+    """How many GPUs a target of that kind has."""
+    return int(target.rpartition(":")[2])
+
+
 def is_here(target: str) -> bool:
     """Whether a target is this machine."""
     return target == "local" or is_rehearsal(target)

@@ -9,6 +9,7 @@ from ranksafe.checker.configuration import AnalysisKeys
 from ranksafe.lsp.documents import OpenDocuments
 from ranksafe.lsp.options import ClientOptions
 from ranksafe.lsp.run_findings import RunFinding, RunFindings
+from ranksafe.lsp.testimony import Testimonies
 
 
 @dataclass(slots=True)
@@ -21,6 +22,7 @@ class Workspace:
     folders: list[Path] = field(default_factory=list)
     documents: OpenDocuments = field(default_factory=OpenDocuments)
     run_findings: RunFindings = field(default_factory=RunFindings)
+    testimonies: Testimonies = field(default_factory=Testimonies)
 
     @property
     def first_folder(self) -> Path | None:

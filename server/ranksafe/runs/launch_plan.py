@@ -68,6 +68,8 @@ class Plan:
     limits: tuple[Translated, ...]
     prefix: tuple[str, ...] = ()
     """Starts the command: what isolates it."""
+    in_background: bool = False
+    """At the lowest priority."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,8 @@ class RunRequest:
     """What starts the script; None: what its text asks for."""
     rehearsal: RehearsalOptions = field(default_factory=RehearsalOptions)
     """Read by the target ``simulated:N`` only."""
+    in_background: bool = False
+    """On this machine, at the lowest priority: nobody waits for it."""
     stop_when_lost: bool = False
     """On another host: end the run soon after the connection is lost, instead of letting it go on there."""
     language: Language = "en"

@@ -1,11 +1,11 @@
 """The process between the server and a run: owns every process of the run, and ends them all.
 
 Started as ``python -I supervisor.py``, standard library only. The first line on stdin is the specification (JSON:
-``command``, ``directory``, ``environment``, ``working_directory``, ``grace_seconds``); it travels there because
-command lines can be read by every user of a machine. After it, stdin is a lease: ``cancel`` ends the run, and so does
-the end of the file, which comes however the server dies. Launchers give their ranks sessions of their own, so a process
-group is not enough: on Linux orphans are adopted (PR_SET_CHILD_SUBREAPER) and descendants found in /proc; elsewhere
-through ``ps``.
+``command``, ``directory``, ``environment``, ``working_directory``, ``grace_seconds``, ``in_background``); it travels
+there because command lines can be read by every user of a machine. After it, stdin is a lease: ``cancel`` ends the run,
+and so does the end of the file, which comes however the server dies. Launchers give their ranks sessions of their own,
+so a process group is not enough: on Linux orphans are adopted (PR_SET_CHILD_SUBREAPER) and descendants found in /proc;
+elsewhere through ``ps``.
 
 On another host `on_host.supervise` starts it, detached from the connection; there the lease is a file (``lease_file``:
 JSON, ``renewed``: anything that changes, and ``seconds``) that is renewed as long as somebody looks, and
@@ -39,6 +39,7 @@ _POLL_SECONDS = 0.1
 _REPORT_SIZE = 512
 _FAREWELL_SECONDS = 2.0
 """What helpers of a finished run (loggers, uploaders) get before they are ended."""
+_LOWEST_PRIORITY = 19
 
 
 def main() -> int:
@@ -103,6 +104,8 @@ class Supervisor:
         return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
 
     def _run(self) -> int:
+        if self.specification.get("in_background"):
+            os.nice(_LOWEST_PRIORITY)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._cancel())
         signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -14,12 +14,8 @@ from ranksafe.checker.registry import Registry
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.runs.model import Unreached
-from ranksafe.runs.plain_files import open_plain
-from ranksafe.runs.records.recorder import START_FILE
+from ranksafe.runs.reached_lines import lines_of_any, unchanged_text
 
-_LARGEST_FILE: Final = 2_000_000
-_MOST_LINES: Final = 64 * 2**20
-"""Bytes of one rank's list of lines."""
 _MOST_SHOWN: Final = 5
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -34,8 +30,8 @@ def unreached(
 
     Empty where it is not known what was executed, and for files that were edited since.
     """
-    reached = _reached(directory)
-    files = {path: file for path in reached if (file := _unchanged(path, directory)) is not None}
+    reached = lines_of_any(directory)
+    files = {path: file for path in reached if (file := _parsed(path, directory)) is not None}
     if script.resolve() not in files:
         return ()
     found: list[Unreached] = []
@@ -58,32 +54,11 @@ def unreached_in_words(found: Sequence[Unreached], steps: int | None) -> list[Tr
     return [sentence.filled(places=places, steps=steps)]
 
 
-def _reached(directory: Path) -> dict[Path, set[int]]:
-    """The lines that any rank has executed, by file; empty where a part of them is not known."""
-    found: dict[Path, set[int]] = {}
-    for path in directory.glob("rank*.reached"):
-        try:
-            with open_plain(path) as file:
-                text = file.read(_MOST_LINES).decode("utf-8", "surrogateescape")
-        except OSError:
-            return {}
-        for entry in text.splitlines():
-            line, _, filename = entry.partition("\t")
-            if not line.isdigit() or line == "0":
-                return {}
-            found.setdefault(Path(filename), set()).add(int(line))
-    return found
-
-
-def _unchanged(path: Path, directory: Path) -> tuple[str, ast.Module] | None:
-    """The text and tree of a file that is as it was when the run started."""
+def _parsed(path: Path, directory: Path) -> tuple[str, ast.Module] | None:
+    text = unchanged_text(path, directory)
     try:
-        seen = path.stat()
-        if seen.st_size > _LARGEST_FILE or seen.st_mtime > (directory / START_FILE).stat().st_mtime:
-            return None
-        text = path.read_text(encoding="utf-8-sig")
-        return text, ast.parse(text)
-    except (OSError, ValueError, SyntaxError, RecursionError):
+        return None if text is None else (text, ast.parse(text))
+    except (ValueError, SyntaxError, RecursionError):
         return None
 
 

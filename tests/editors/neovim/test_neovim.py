@@ -133,11 +133,12 @@ def test_journey_with_a_run(journey: str, neovim: str, project: Path) -> None:
 @needs_torch
 @pytest.mark.torch
 @pytest.mark.skipif(sys.platform != "linux", reason="simulated GPUs are there for Linux")
-def test_journey_with_a_rehearsal(neovim: str, project: Path) -> None:
+@pytest.mark.parametrize("journey", ["rehearse", "rehearse_on_save"])
+def test_journey_with_a_rehearsal(journey: str, neovim: str, project: Path) -> None:
     assert TORCH_PYTHON is not None
     # Compiled here, where it may take its time, and not while the editor waits.
     native_files(Path(TORCH_PYTHON), lambda _progress: None)
-    _travel("rehearse", neovim, project)
+    _travel(journey, neovim, project)
 
 
 def _travel(journey: str, neovim: str, project: Path) -> None:

@@ -48,6 +48,8 @@ function npm(folder, nodeFolder, ...args) {
         // npm 11 asks for consent to install scripts, npm 10 does not know the word; code-server is built by its script.
         npm_config_dangerously_allow_all_scripts: "true",
         npm_config_ignore_scripts: "false",
+        // For root: npm 7 and newer do not know the word, the script of code-server 4.93 asks for it.
+        npm_config_unsafe_perm: "true",
     };
     execFileSync("npm", [...args, "--foreground-scripts", "--no-save", "--loglevel=error"], {
         cwd: folder,

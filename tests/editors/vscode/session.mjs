@@ -38,7 +38,7 @@ export const USER_SETTINGS = {
     // Text that a test can read, where a canvas would show the same.
     "terminal.integrated.gpuAcceleration": "off",
 };
-const MACHINE_SETTINGS = torchPython ? { "ranksafe.interpreter": torchPython } : {};
+export const MACHINE_SETTINGS = torchPython ? { "ranksafe.interpreter": torchPython } : {};
 
 /** A PATH with one Python and nothing else, if that is asked for. */
 function onePython() {

@@ -92,6 +92,7 @@ class SimulatedTarget:
             modified=(_announced(devices, per_node, options), *stops, *isolation.modified),
             limits=isolation.limits,
             prefix=isolation.prefix,
+            in_background=request.in_background,
         )
 
     def start(self, plan: Plan, directory: Path) -> SupervisedProcess:

@@ -94,6 +94,7 @@ def start_supervised(
         "working_directory": str(plan.working_directory),
         "directory": str(directory),
         "grace_seconds": GRACE_SECONDS,
+        "in_background": plan.in_background,
     }
     try:
         # The supervisor's own complaints, should there be any, belong to the evidence.

@@ -51,12 +51,13 @@ test("t fills placeholders in the chosen language", () => {
 
 test("few settings, and what reaches a process belongs to the user", () => {
     const properties = manifest.contributes.configuration.properties;
-    assert.ok(Object.keys(properties).length < 18);
-    for (const name of ["serverInterpreter", "interpreter", "runEnvironment", "sshConfigFile"]) {
+    assert.ok(Object.keys(properties).length < 20);
+    const startsProcesses = ["serverInterpreter", "interpreter", "runEnvironment", "sshConfigFile", "rehearseOnSave"];
+    for (const name of startsProcesses) {
         assert.equal(properties[`ranksafe.${name}`]?.scope, "machine", name);
     }
     assert.equal(manifest.capabilities.untrustedWorkspaces.supported, "limited");
-    for (const name of ["serverInterpreter", "interpreter", "runEnvironment", "sshConfigFile", "importStrategy"]) {
+    for (const name of [...startsProcesses, "importStrategy"]) {
         assert.ok(manifest.capabilities.untrustedWorkspaces.restrictedConfigurations.includes(`ranksafe.${name}`), name);
     }
     assert.deepEqual(manifest.extensionKind, ["workspace"]);
