@@ -211,10 +211,11 @@ test("a rehearsal follows the saves: its finding is confirmed, and gone when it 
     await workbench.open("rehearsed_run.py");
     await workbench.lens("Open log").waitFor({ state: "detached" });
     await workbench.lens("Rehearse on 2 GPUs").click();
-    await workbench.notification("rehearsed_run.py failed", RUN_MILLISECONDS);
-    await workbench.problem(/RS513.*plain attribute.*Confirmed on 2 simulated GPUs/);
+    await workbench.lens("Cancel run").waitFor();
+    await workbench.lens("Failed after").waitFor({ timeout: RUN_MILLISECONDS });
+    await workbench.problem(/is a plain attribute.*Confirmed on 2 simulated GPUs/);
     await workbench.screenshot("rehearsal-confirmed");
-    await workbench.openActions("torch.ones(4");
+    await workbench.openActions("ones");
     await workbench.chooseAction(/Register it as a buffer/);
     await workbench.until("the fix in the editor", async () => (await workbench.editorText()).includes("register_buffer"));
     await workbench.squiggle("error", "        return self.linear(batch) * self.scale");
