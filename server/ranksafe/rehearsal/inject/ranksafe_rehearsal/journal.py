@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import Any
+from typing import Any, Callable
 
 from . import settings
 
 _written: set[str] = set()
+listener: Callable[[str, dict[str, Any]], None] | None = None
+"""Hears of every event and its fields, also of what is not written a second time."""
 
 
 def write(event: str, **fields: Any) -> None:
     """Append an event with the rank, the process and the time; never raises."""
+    if listener is not None:
+        listener(event, fields)
     chosen = settings.current()
     if chosen is None:
         return
@@ -34,10 +38,12 @@ def write(event: str, **fields: Any) -> None:
 
 def modified(english: str, chinese: str, **fields: Any) -> None:
     """Note, once per process and sentence, that something runs otherwise than the script says."""
-    if english in _written:
-        return
-    _written.add(english)
-    write("modified", message={"en": english, "zh_cn": chinese}, **fields)
+    fields["message"] = {"en": english, "zh_cn": chinese}
+    if english not in _written:
+        _written.add(english)
+        write("modified", **fields)
+    elif listener is not None:
+        listener("modified", fields)
 
 
 def problem(where: str, error: BaseException) -> None:

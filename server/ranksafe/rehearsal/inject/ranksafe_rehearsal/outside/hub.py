@@ -14,7 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Callable
 
-from .. import importing, journal
+from .. import importing, journal, provenance, settings
 
 _COMMITS = (
     "create_commit",
@@ -41,6 +41,11 @@ _SILENT = (
     "restart_space",
     "auth_check",
 )
+_OFFLINE = ("OfflineModeIsEnabled", "LocalEntryNotFoundError")
+_NO_HUB = {
+    "en": "there is no network in a rehearsal: a file of the Hugging Face hub is not on disk",
+    "zh_cn": "预演中没有网络：Hugging Face hub 的一个文件不在磁盘上",
+}
 _USER = "rehearsal"
 _NO_COMMIT = "0" * 40
 
@@ -49,12 +54,33 @@ def install() -> None:
     """Replace the hub's writing functions once their modules are imported."""
     importing.after_import("huggingface_hub.hf_api", _replace_uploads)
     importing.after_import("huggingface_hub._login", _replace_logins)
+    importing.after_import("huggingface_hub.errors", _note_offline)
     for module, names in (
         ("datasets.arrow_dataset", ("Dataset",)),
         ("datasets.dataset_dict", ("DatasetDict", "IterableDatasetDict")),
         ("datasets.iterable_dataset", ("IterableDataset",)),
     ):
         importing.after_import(module, functools.partial(_replace_dataset_pushes, names))
+
+
+def _note_offline(module: ModuleType) -> None:
+    """Offline it asks nobody, so its refusals are heard of where they are made (``errors.py``, 0.36.0 and 2.4.0)."""
+    chosen = settings.current()
+    for name in _OFFLINE if chosen is not None and chosen.offline else ():
+        kind: Any = getattr(module, name, None)
+        if kind is not None:
+            _tell_of(kind)
+
+
+def _tell_of(kind: Any) -> None:
+    before = kind.__init__
+
+    @functools.wraps(before)
+    def initialize(self: Any, *arguments: Any, **keywords: Any) -> None:
+        provenance.met("network", "huggingface.co", _NO_HUB)
+        before(self, *arguments, **keywords)
+
+    kind.__init__ = initialize
 
 
 def _replace_uploads(module: ModuleType) -> None:
@@ -97,6 +123,8 @@ def _note(name: str, where: Any) -> None:
     journal.modified(
         f"nothing was sent to the Hugging Face hub: `{name}`{target} did nothing",
         f"没有向 Hugging Face hub 发送任何内容：`{name}`{target} 未执行",
+        object="hub",
+        name=name,
     )
 
 

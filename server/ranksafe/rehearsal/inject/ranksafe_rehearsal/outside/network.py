@@ -14,7 +14,7 @@ import socket
 import sys
 from typing import Any
 
-from .. import journal, limits
+from .. import journal, limits, provenance
 
 _CONNECTING = frozenset({"socket.connect", "socket.sendto", "socket.sendmsg"})
 _RESOLVING = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"})
@@ -81,8 +81,9 @@ def _text(host: Any) -> str:
 def _refuse(host: str) -> str:
     """Write down, once per host, who was asked for."""
     english = f"there is no network in a rehearsal: {host} cannot be reached"
+    message = {"en": english, "zh_cn": f"预演中没有网络：无法访问 {host}"}
+    provenance.met("network", host, message)
     if host not in _refused:
         _refused.add(host)
-        message = {"en": english, "zh_cn": f"预演中没有网络：无法访问 {host}"}
-        journal.write("unavailable", what=host, message=message)
+        journal.write("unavailable", what=host, message=message, object="network")
     return limits.PREFIX + english

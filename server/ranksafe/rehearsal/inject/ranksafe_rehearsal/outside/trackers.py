@@ -155,4 +155,6 @@ def _note(tracker: str) -> None:
     journal.modified(
         f"{tracker} was told to contact nobody: what the script logs to it is thrown away",
         f"{tracker} 已被设为不联系任何服务器：脚本记录到其中的内容均被丢弃",
+        object="tracker",
+        name=tracker,
     )

@@ -7,7 +7,7 @@ import importlib
 import os
 from typing import Any, Callable, NoReturn
 
-from .. import importing, journal, limits
+from .. import importing, journal, limits, provenance
 from ..settings import Settings
 from . import splits, text
 from .known_datasets import KnownDataset, known
@@ -34,6 +34,7 @@ def install(settings: Settings) -> None:
     """Hook ``datasets`` when the script imports it."""
     importing.after_import("datasets.load", functools.partial(_hook_load, settings))
     importing.after_import("datasets", _hook_names)
+    provenance.recognise("dataset", _is_marked)
     importing.after_import("datasets.arrow_dataset", _hook_select)
 
 
@@ -51,6 +52,12 @@ def _hook_load(settings: Settings, module: Any) -> None:
             return _stand_in(settings, name, arguments, keywords, problem)
 
     module.load_dataset = load_dataset
+
+
+def _is_marked(thing: Any) -> bool:
+    """Whether it is a dataset that a stand-in became, without asking objects of other libraries anything."""
+    info = getattr(thing, "info", None) if type(thing).__module__.startswith("datasets.") else None
+    return _MARK in str(getattr(info, "description", ""))
 
 
 def _hook_names(module: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .. import importing, journal
+from .. import importing, journal, provenance
 
 _GLUE = {
     "cola": ("matthews_correlation",),
@@ -101,7 +101,7 @@ def _hook(module: Any) -> None:
                 object="metric",
                 name=path,
             )
-            return StandInMetric(name, config_name)
+            return provenance.made(StandInMetric(name, config_name), "metric")
 
     module.load = load
 

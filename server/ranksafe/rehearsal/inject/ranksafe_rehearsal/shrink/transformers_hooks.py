@@ -8,7 +8,7 @@ import importlib.util
 import inspect
 from typing import Any, Callable
 
-from .. import importing, journal, limits
+from .. import importing, journal, limits, provenance
 from . import spread
 from .repositories import Repositories
 
@@ -109,6 +109,8 @@ def _wrap(repositories: Repositories, owner: type, attribute: str, weights: bool
         _give_name_back(result, str(first), folder)
         if not weights:
             repositories.loaded(first, result)
+        for part in result if isinstance(result, tuple) else (result,):
+            provenance.made(part, "model" if weights else "tokenizer")
         return result
 
     load._ranksafe_wrapped = True  # type: ignore[attr-defined]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from .. import importing, journal, limits
+from .. import importing, journal, limits, provenance
 from .datasets_hooks import ROWS
 
 _DIGITS = ("MNIST", "FashionMNIST", "KMNIST")
@@ -94,6 +94,7 @@ def _wrap(module: Any, owner: Any, name: str, check: str, fill: Any) -> None:
             name=name,
         )
         fill(self)
+        provenance.made(self, "dataset")
 
     owner.__init__ = initialize
 

@@ -1,0 +1,217 @@
+"""Which refusals and stand-ins a failure touches: through the lines its values come from, and the objects it holds.
+
+The slice through the script's own lines (``dependence``) begins at the expression that failed and follows parameters
+to the callers. An entry is touched where one of those lines met it, where an object on the way is one that we made, or
+where a line that met it names the same file or object.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from types import FrameType, FunctionType, ModuleType, TracebackType
+from typing import Any, NamedTuple
+
+from . import dependence, provenance
+from .provenance import Entry, Place
+
+_SECONDS = 2.0
+"""In all; whoever waits for a failure waits for this too."""
+_MOST_VISITED = 4000
+_DEEPEST = 4
+_MOST_ITEMS = 40
+_MOST_FRAMES = 200
+_MOST_TOLD = 20
+_PLAIN = (str, bytes, int, float, bool, complex, type, type(None), ModuleType, FunctionType)
+
+
+class Step(NamedTuple):
+    """One frame of a traceback; ``columns``: UTF-8 bytes from 0, None before Python 3.11."""
+
+    frame: FrameType
+    line: int
+    columns: tuple[int, int] | None
+
+
+def touched_by(error: BaseException) -> list[dict[str, Any]]:
+    """The entries that ``error`` touches, as data: each with ``how``."""
+    if not provenance.entries():
+        return []
+    search = _Search()
+    for origin in chain(error):
+        steps = list(_steps(origin.__traceback__))
+        if origin is not error:
+            search.lines(
+                {Place(step.frame.f_code.co_filename, step.line) for step in steps}, "chain"
+            )
+        search.follow(steps)
+    return [dict(provenance.as_data(entry), how=how) for entry, how in search.found()]
+
+
+class _Search:
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Entry, str]] = {}
+        self._end = time.monotonic() + _SECONDS
+        self._visited: set[int] = set()
+
+    def found(self) -> list[tuple[Entry, str]]:
+        """What the failure touches, in the order in which the script met it."""
+        return [self._found[number] for number in sorted(self._found)][-_MOST_TOLD:]
+
+    def add(self, entry: Entry | None, how: str) -> None:
+        if entry is not None:
+            self._found.setdefault(entry.number, (entry, how))
+
+    def lines(self, places: set[Place], how: str) -> None:
+        """Entries that one of these lines met."""
+        for entry in provenance.entries():
+            if not places.isdisjoint(entry.places):
+                self.add(entry, how)
+
+    def follow(self, steps: list[Step]) -> None:
+        """From the user's innermost frame outwards, as long as what failed was handed in."""
+        own = [number for number, step in enumerate(steps) if _is_users(step)]
+        if not own:
+            for step in steps:
+                self.values(step.frame.f_locals.values())
+            return
+        wanted: set[str] | None = _names_of(steps[own[-1]])
+        for inner, outer in zip(reversed(own), [*reversed(own[:-1]), -1]):
+            if time.monotonic() > self._end:
+                return
+            handed = self._frame(steps[inner], wanted)
+            if not handed or outer < 0:
+                return
+            if inner - outer > 1:  # a library called it, with what it had
+                for step in steps[outer + 1 : inner]:
+                    self.values(step.frame.f_locals.values())
+                wanted = _names_of(steps[outer])
+            else:
+                wanted = _handed_over(steps[outer], steps[inner], handed)
+
+    def _frame(self, step: Step, wanted: set[str] | None) -> set[str]:
+        """Look at what comes into an expression of the user's; the parameters that it comes from."""
+        file = step.frame.f_code.co_filename
+        source = dependence.source_of(file)
+        local, shared = step.frame.f_locals, step.frame.f_globals
+        if source is None:
+            self.values(local.values())
+            self.lines({Place(file, step.line)}, "line")
+            return set(local)
+        reached = source.slice(step.line, wanted)
+        self.lines({Place(file, line) for line in reached.lines}, "line")
+        self._same_object(source, file, reached.names, {**shared, **local})
+        for name in reached.names:
+            if name.startswith("self."):
+                holder = getattr(local.get("self"), "__dict__", {})
+                self.values([holder.get(name[5:])])
+            else:
+                self.values([local[name] if name in local else shared.get(name)])
+        return reached.parameters
+
+    def _same_object(
+        self, source: dependence.Source, file: str, names: set[str], values: dict[str, Any]
+    ) -> None:
+        """Lines that met an entry and name a file or object that the failure comes from: they were to change it."""
+        telling = {
+            name for name in names if name[:1] in "'\"" or not isinstance(values.get(name), _PLAIN)
+        }
+        telling |= {name for name in names if isinstance(values.get(name), str)}
+        telling -= {name for name in telling if name not in values and name.isidentifier()}
+        for entry in provenance.entries():
+            for place in entry.places:
+                if place.file == file and any(
+                    not telling.isdisjoint(each.reads)
+                    for each in source.scope_of(place.line).at(place.line)[:1]
+                ):
+                    self.add(entry, "same")
+
+    def values(self, values: Iterable[Any]) -> None:
+        """Look for objects that we made, a few attributes and elements deep."""
+        work = [(value, 0) for value in values]
+        while work and len(self._visited) < _MOST_VISITED and time.monotonic() < self._end:
+            value, depth = work.pop()
+            if isinstance(value, _PLAIN) or id(value) in self._visited:
+                continue
+            self._visited.add(id(value))
+            self.add(provenance.of(value), "value")
+            if depth < _DEEPEST:
+                work.extend((part, depth + 1) for part in _parts(value))
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        yield from list(value.values())[:_MOST_ITEMS]
+    elif isinstance(value, (list, tuple)):
+        yield from value[:_MOST_ITEMS]
+    else:
+        # Not getattr: a property of the user's could do anything.
+        held = getattr(value, "__dict__", None)
+        if isinstance(held, dict):
+            yield from list(held.values())[:_MOST_ITEMS]
+
+
+def _steps(trace: TracebackType | None) -> Iterator[Step]:
+    for _ in range(_MOST_FRAMES):
+        if trace is None:
+            return
+        yield Step(trace.tb_frame, trace.tb_lineno or 0, _columns(trace))
+        trace = trace.tb_next
+
+
+def _columns(trace: TracebackType) -> tuple[int, int] | None:
+    positions = getattr(trace.tb_frame.f_code, "co_positions", None)
+    if positions is None or trace.tb_lasti < 0:
+        return None
+    for index, (line, end_line, start, end) in enumerate(positions()):
+        if index == trace.tb_lasti // 2:
+            whole = line == end_line and start is not None and end is not None
+            return (start, end) if whole else None
+    return None
+
+
+def _names_of(step: Step) -> set[str] | None:
+    """What the expression that was being computed reads; None: the whole line counts."""
+    source = dependence.source_of(step.frame.f_code.co_filename)
+    if source is None or step.columns is None:
+        return None
+    return dependence.read_between(source, step.line, step.columns) or None
+
+
+def _handed_over(outer: Step, inner: Step, parameters: set[str]) -> set[str] | None:
+    """The names that the caller's arguments for ``parameters`` read; None: the whole line counts."""
+    code = inner.frame.f_code
+    names = list(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+    function = code.co_name
+    if names[:1] in (["self"], ["cls"]):
+        names = names[1:]
+        parameters = parameters - {"self", "cls"}
+        function = (
+            outer_name if (outer_name := _class_of(inner)) and function == "__init__" else function
+        )
+    source = dependence.source_of(outer.frame.f_code.co_filename)
+    given = None if source is None else dependence.arguments_of(source, outer.line, function)
+    if given is None or not parameters.issubset(names):
+        return _names_of(outer)
+    wanted: set[str] = set()
+    for name in parameters:
+        wanted |= given.get(name) or given.get(names.index(name)) or set()
+    return wanted
+
+
+def _class_of(step: Step) -> str:
+    return type(step.frame.f_locals.get("self")).__name__
+
+
+def _is_users(step: Step) -> bool:
+    return provenance.is_user_file(step.frame.f_code.co_filename)
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """``error``, then what it came from, handled or not."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen and len(seen) < 10:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__

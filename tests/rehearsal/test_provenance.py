@@ -1,0 +1,231 @@
+"""Which refusals and stand-ins an exception that ends a program touches: by its lines and by the objects it holds."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+INJECTED = Path(__file__).parents[2] / "server" / "ranksafe" / "rehearsal" / "inject"
+LIBRARY = """
+from ranksafe_rehearsal import journal, provenance
+
+class Rows(list):
+    def __init__(self, name):
+        super().__init__([{"text": "a"}] * 4)
+        journal.modified(f"dataset {name}", name, object="dataset", name=name)
+        provenance.made(self, "dataset")
+
+    def map(self, function):
+        return [function(row) for row in self]
+
+class Trainer:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def fit(self, step):
+        for row in self.rows:
+            step(row)
+"""
+"""Installed code that hands out a stand-in, as ranksafe_rehearsal makes libraries do."""
+PREAMBLE = """
+from ranksafe_rehearsal import activation
+activation.start()
+import urllib.request
+from library import Rows, Trainer
+"""
+
+Touched = Callable[[str], list[tuple[str, str]]]
+
+
+@pytest.fixture
+def touched(tmp_path: Path) -> Touched:
+    """Run a program that fails; its exception's entries as (kind, source of the line that met it)."""
+
+    def run(code: str) -> list[tuple[str, str]]:
+        directory = tmp_path / "run"
+        installed = tmp_path / "site-packages"
+        for folder in (directory, installed):
+            folder.mkdir(exist_ok=True)
+        (installed / "library.py").write_text(LIBRARY)
+        facts = {
+            "run_directory": str(directory),
+            "devices": 2,
+            "device_name": "any",
+            "capability": [8, 0],
+            "multi_processor_count": 1,
+            "memory_bytes": 1,
+            "offline": True,
+            "native": {"devices": ""},
+        }
+        settings = directory / "rehearsal.json"
+        settings.write_text(json.dumps(facts))
+        script = tmp_path / "script.py"
+        script.write_text(PREAMBLE + code)
+        path = os.pathsep.join([str(INJECTED), str(installed)])
+        done = subprocess.run(
+            [sys.executable, "-S", str(script)],
+            env={"RANKSAFE_REHEARSAL": str(settings), "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 1, done.stderr
+        events = [
+            json.loads(line)
+            for file in directory.glob("rehearsal-[0-9]*.jsonl")
+            for line in file.read_text().splitlines()
+        ]
+        assert [each for each in events if each["event"] == "agent-problem"] == []
+        (uncaught,) = [each for each in events if each["event"] == "uncaught"]
+        lines = script.read_text().splitlines()
+        return [
+            (each["kind"], lines[each["places"][0]["line"] - 1].strip())
+            for each in uncaught["touches"]
+        ]
+
+    return run
+
+
+_ASKED = "return urllib.request.urlopen('http://192.0.2.1/data.txt').read()"
+_TOUCHING = {
+    "a refused download that became None": (
+        f"""
+def download():
+    try:
+        {_ASKED}
+    except OSError:
+        return None
+text = download()
+words = text.split()
+""",
+        [("network", _ASKED)],
+    ),
+    "a file that a refused download did not write": (
+        """
+import sys
+try:
+    urllib.request.urlretrieve('http://192.0.2.1/', 'input.txt')
+except OSError as error:
+    print('later', error)
+with open('input.txt') as file:
+    print(file.read())
+""",
+        [("network", "urllib.request.urlretrieve('http://192.0.2.1/', 'input.txt')")],
+    ),
+    "what the handler of a refusal chose": (
+        """
+try:
+    urllib.request.urlopen('http://192.0.2.1/')
+    sizes = {'vocabulary': 5}
+except OSError:
+    sizes = {}
+print(sizes['vocabulary'])
+""",
+        [("network", "urllib.request.urlopen('http://192.0.2.1/')")],
+    ),
+    "a column of a stand-in, in a function that a library calls": (
+        """
+rows = Rows('imdb')
+def tokenize(example):
+    return example['sentence'].split()
+rows.map(tokenize)
+""",
+        [("dataset", "rows = Rows('imdb')")],
+    ),
+    "a number derived from a stand-in, in a callee": (
+        """
+def share(count, total):
+    return total // count
+def main():
+    rows = Rows('imdb')
+    batches = len(rows) // 32
+    share(batches, 10)
+main()
+""",
+        [("dataset", "rows = Rows('imdb')")],
+    ),
+    "a stand-in that an object of the library holds": (
+        """
+def trainer_for(name):
+    return Trainer(Rows(name))
+class Training:
+    def setup(self):
+        self.trainer = trainer_for('imdb')
+    def step(self, row):
+        self.seen = row['label']
+training = Training()
+training.setup()
+training.trainer.fit(training.step)
+""",
+        [("dataset", "return Trainer(Rows(name))")],
+    ),
+    "a check of the script's own": (
+        """
+rows = Rows('imdb')
+if len(rows) < 1000:
+    raise ValueError('too little data')
+""",
+        [("dataset", "rows = Rows('imdb')")],
+    ),
+    "an exception raised from another": (
+        """
+def load():
+    return [row['label'] for row in Rows('imdb')]
+try:
+    load()
+except KeyError as error:
+    raise RuntimeError('no labels') from error
+""",
+        [("dataset", "return [row['label'] for row in Rows('imdb')]")],
+    ),
+}
+_NOT_TOUCHING = {
+    "values that never met the stand-in": """
+rows = Rows('imdb')
+settings = {'rate': 1}
+for row in rows:
+    print(settings['rat'])
+""",
+    "a function that is handed something else": """
+def look(table, rows):
+    return table['missing']
+rows = Rows('imdb')
+look({}, rows)
+""",
+    "a refusal that was caught elsewhere": """
+try:
+    urllib.request.urlopen('http://192.0.2.1/')
+except OSError:
+    print('no news')
+import json
+numbers = json.loads('[1, 2]')
+print(numbers[7])
+""",
+    "another attribute of the same object": """
+class Training:
+    def __init__(self):
+        self.rows = Rows('imdb')
+        self.names = {}
+    def run(self):
+        return self.names['first']
+Training().run()
+""",
+}
+
+
+@pytest.mark.parametrize("case", _TOUCHING)
+def test_a_failure_touches_what_its_values_come_from(touched: Touched, case: str) -> None:
+    code, expected = _TOUCHING[case]
+    assert touched(code) == expected
+
+
+@pytest.mark.parametrize("case", _NOT_TOUCHING)
+def test_a_failure_does_not_touch_what_merely_is_there(touched: Touched, case: str) -> None:
+    assert touched(_NOT_TOUCHING[case]) == []
