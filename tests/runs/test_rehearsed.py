@@ -188,10 +188,25 @@ def test_time_that_ran_out_while_ranks_waited_for_each_other_is_the_scripts(
     assert verdict.failures[0].rank == 1
 
 
+def test_ranks_that_wait_at_the_same_line_when_time_is_over_are_slow(folder: RunFolder) -> None:
+    _timed_out(folder, *["/env/site-packages/torch/autograd/graph.py"] * 2)
+    verdict = folder.verdict()
+    assert verdict.outcome is Outcome.SIMULATION_LIMIT
+    assert verdict.simulation_limit is not None
+    assert verdict.simulation_limit.kind == "time"
+
+
+def test_a_rank_that_ended_leaves_the_others_waiting_at_one_line(folder: RunFolder) -> None:
+    _timed_out(folder, *["/env/site-packages/torch/distributed/distributed_c10d.py"] * 2)
+    folder.rank(2, {"event": "exit", "clean": True, "time": 1.5})
+    assert folder.verdict().outcome is Outcome.FAILED
+
+
 def _timed_out(folder: RunFolder, *innermost: str) -> None:
     for number, file in enumerate(innermost):
         folder.rank(number)
-        frames = [*_frames()[:1], {"file": file, "line": 5, "function": "g"}]
+        line = 9 if file == USER_FILE else 5
+        frames = [*_frames()[:1], {"file": file, "line": line, "function": "g"}]
         beat = {"time": 2.0, "frames": frames}
         (folder.path / f"rank{number}.beat").write_text(json.dumps(beat))
     folder.end("timed-out", returncode=-15)

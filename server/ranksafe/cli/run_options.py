@@ -13,6 +13,7 @@ from ranksafe.cli.output_options import add_output_arguments, add_quiet_argument
 from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.settings import (
     DEFAULT_DEVICE_MODEL,
+    Confirm,
     Isolation,
     RehearsalOptions,
     Shrink,
@@ -57,6 +58,11 @@ _HELP = {
     "isolation": Translated(
         "keep the script's files and network apart (default: auto, where the system allows it; else it asks)",
         "隔离脚本的文件和网络（默认：auto，系统允许时隔离，否则先询问）",
+    ),
+    "confirm": Translated(
+        "run a script that failed once more on one process before it is accused (default: auto, where its failure "
+        "comes of something that stands in for the real thing)",
+        "在指责脚本之前，让失败的脚本在单个进程上再运行一次（默认：auto，即失败涉及替身时）",
     ),
     "yes": Translated(
         "rehearse even where the script's files and network cannot be kept apart",
@@ -110,6 +116,12 @@ def add_rehearsal_arguments(
         default=Isolation.AUTO.value,
         help=text("isolation"),
     )
+    group.add_argument(
+        "--confirm",
+        choices=[each.value for each in Confirm],
+        default=Confirm.AUTO.value,
+        help=text("confirm"),
+    )
     group.add_argument("--yes", action="store_true", help=text("yes"))
 
 
@@ -148,6 +160,7 @@ def rehearsal_of(arguments: argparse.Namespace) -> RehearsalOptions:
         host_memory_bytes=arguments.host_memory,
         shrink=Shrink(arguments.shrink),
         isolation=Isolation(arguments.isolation),
+        confirm=Confirm(arguments.confirm),
     )
 
 

@@ -37,6 +37,15 @@ class Isolation(str, Enum):
     OFF = "off"
 
 
+class Confirm(str, Enum):
+    """Whether a script that failed runs once more, on one process, before it is accused."""
+
+    AUTO = "auto"
+    """Where its failure comes through something that stands in for the real thing."""
+    ALWAYS = "always"
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class RehearsalOptions:
     """What the user chooses. The number of devices (per node) and of steps belong to the run request."""
@@ -50,6 +59,7 @@ class RehearsalOptions:
     """What all processes together may hold of this machine's memory; None: a safe share of what is free."""
     shrink: Shrink = Shrink.AUTO
     isolation: Isolation = Isolation.AUTO
+    confirm: Confirm = Confirm.AUTO
 
 
 @dataclass(frozen=True, slots=True)

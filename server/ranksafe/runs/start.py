@@ -17,12 +17,14 @@ from ranksafe.runs.directory import new_run_directory, release
 from ranksafe.runs.errors import RunCancelled, RunNotPossible
 from ranksafe.runs.explain.evidence import parse_entry
 from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.rehearsed import Verdict
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.log import CombinedLog, blot_out
 from ranksafe.runs.model import RunEvent, RunRequest, RunResult
 from ranksafe.runs.records.recorder import Recorder
 from ranksafe.runs.records.redaction import secret_values
 from ranksafe.runs.remote.record import read_record
+from ranksafe.runs.second_run import carried_out, second_run
 from ranksafe.runs.targets import target_named
 from ranksafe.runs.targets.protocol import GoesOn, Listener, OutOfReach, Output, Process
 from ranksafe.runs.watch.observer import Observer
@@ -60,6 +62,8 @@ class Run:
         roots = [request.script.absolute().parent, plan.working_directory]
         self._hidden = secret_values(plan.command)
         self._user_code = UserCode(roots, plan.working_directory)
+        self._second: Run | None = None
+        self._cancelled = False
         self._observer = Observer(request, plan.ranks, directory, self._user_code)
         self._result: RunResult | None = None
         self._error: Exception | None = None
@@ -74,7 +78,10 @@ class Run:
 
     def cancel(self) -> None:
         """End every process of the run, and nothing else; returns at once."""
+        self._cancelled = True
         self._process.cancel()
+        if self._second is not None:
+            self._second.cancel()
 
     def leave(self) -> bool:
         """The editor goes away: end the run, unless it belongs to a scheduler; whether it is being ended."""
@@ -168,6 +175,7 @@ class Run:
         ending = Ending(self._status(), ended, tuple(self._observer.failures))
         request, plan = self._request, self._plan
         conclusion = conclude(request, plan, directory, self.run_id, ending, self._user_code)
+        conclusion = replace(conclusion, verdict=self._confirmed(conclusion.verdict))
         verdict = conclusion.verdict
         for sentence in self._observer.last_words():
             self._say(sentence.in_language(request.language))
@@ -178,6 +186,24 @@ class Run:
         self._recorder.end(result, (*plan.modified, *verdict.modified), limits)
         blot_out(directory, self._hidden)
         return result
+
+    def _confirmed(self, verdict: Verdict) -> Verdict:
+        """In doubt the same runs once more, before the script is accused."""
+        wanted = second_run(self._request, verdict, time.monotonic() - self._started)
+        if wanted is None or self._cancelled:
+            return verdict
+        self._say(wanted.announcement.in_language(self._request.language))
+        return carried_out(wanted, verdict, self._start_second)
+
+    def _start_second(self, request: RunRequest) -> Run:
+        # Where the first could not be kept apart, that was agreed to.
+        self._second = start_run(
+            request,
+            lambda _event: None,
+            should_stop=lambda: self._cancelled,
+            agrees=lambda _question: True,
+        )
+        return self._second
 
     def _as_result(self, conclusion: Conclusion, limits: Sequence[Translated]) -> RunResult:
         language = self._request.language

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ranksafe.localization import Language, Translated
+from ranksafe.runs.explain.collective_order import KIND as PARTED
 from ranksafe.runs.explain.evidence import RankEvidence
 from ranksafe.runs.explain.locate import innermost_user_frame
 from ranksafe.runs.model import Failure, Frame
@@ -32,6 +33,18 @@ def hang_failures(ranks: Sequence[RankEvidence], language: Language) -> list[Fai
 def waiting_ranks(ranks: Sequence[RankEvidence]) -> set[int]:
     """The ranks that were last seen in a collective, waiting for others."""
     return {rank.rank for rank in _going(ranks) if _waits(rank.beat)}
+
+
+def are_side_by_side(ranks: Sequence[RankEvidence]) -> bool:
+    """Whether all ranks were last seen at the same line of the user's, none of them gone, and none known to do
+    something else there than the others: they are slow together, and no rank waits for another in vain."""
+    lines = set()
+    for rank in ranks:
+        frame = innermost_user_frame(rank.beat)
+        if frame is None or rank.ended or any(each.kind == PARTED for each in rank.suspicions):
+            return False
+        lines.add((frame.filename, frame.line))
+    return len(lines) == 1
 
 
 def _going(ranks: Sequence[RankEvidence]) -> list[RankEvidence]:

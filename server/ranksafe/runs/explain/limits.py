@@ -87,6 +87,10 @@ def _signs() -> Iterator[_Sign]:
             r"Torch not compiled with CUDA|Found no NVIDIA driver|CUDA driver version is",
         ),
         ("missing-package", r"PyTorch is not linked with support for cuda"),
+        (
+            "no-terminal",
+            r"\AEOFError: EOF when reading a line|\[Errno 25\] Inappropriate ioctl|\Aerror: \(25, ",
+        ),
         ("compiler", r"\b(?:InductorError|BackendCompilerFailed|TritonMissing|CompilationError)\b"),
         (
             "compiler",
@@ -167,6 +171,10 @@ OF_KIND = {
         en="The time ran out while every rank was computing: CPUs are slower than GPUs. Allow more time, or use "
         "smaller batches or a smaller model (--shrink on).",
         zh_cn="时间用尽时各 rank 仍在计算：CPU 比 GPU 慢。请延长时限，或使用更小的批次或模型（--shrink on）。",
+    ),
+    "no-terminal": Translated(
+        en="A rehearsal has no terminal and nobody who answers: let the script take the answer as an argument.",
+        zh_cn="预演没有终端，也无人应答：请让脚本以参数形式接收答案。",
     ),
     "crash": Translated(
         en="Compiled code crashed on the simulated GPUs; whether it would on real ones is not known.",

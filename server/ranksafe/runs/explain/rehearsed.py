@@ -10,8 +10,9 @@ from typing import Any
 from ranksafe.localization import Language, Translated, both
 from ranksafe.rehearsal.settings import SETTINGS_FILE
 from ranksafe.runs.explain import limits
+from ranksafe.runs.explain.doubt import Doubt, Uncaught, cause, doubt_about, uncaught_from
 from ranksafe.runs.explain.evidence import Evidence, parse_entry, translated_from
-from ranksafe.runs.explain.hangs import waiting_ranks
+from ranksafe.runs.explain.hangs import are_side_by_side, waiting_ranks
 from ranksafe.runs.model import Failure, Outcome
 
 
@@ -32,6 +33,7 @@ class Rehearsal:
     limits: list[LimitSeen] = field(default_factory=list)
     modified: list[Translated] = field(default_factory=list)
     unavailable: list[Translated] = field(default_factory=list)
+    uncaught: list[Uncaught] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,8 @@ class Verdict:
     simulation_limit: Failure | None = None
     modified: tuple[Translated, ...] = ()
     limits: tuple[Translated, ...] = ()
+    doubt: Doubt | None = None
+    """A failure that may come of the rehearsal, or of which it is to be known whether it needs several GPUs."""
 
 
 def load_rehearsal(directory: Path) -> Rehearsal | None:
@@ -61,6 +65,8 @@ def load_rehearsal(directory: Path) -> Rehearsal | None:
             found.modified.append(message)
         elif event["event"] == "unavailable" and message not in found.unavailable:
             found.unavailable.append(message)
+        elif event["event"] == "uncaught":
+            found.uncaught.append(uncaught_from(event))
     return found
 
 
@@ -78,16 +84,29 @@ def judged(
     modified = tuple(rehearsal.modified)
     missing = tuple(rehearsal.unavailable)
     silent = [each for each in failures if each.root_cause is False and _is_silent(each, evidence)]
+    doubt = None
     if outcome is Outcome.FAILED:
         limit = _limit(rehearsal, evidence, failures, language)
+        if limit is None and failures and evidence.status == "exited":
+            doubt = doubt_about(failures, rehearsal.uncaught)
+            # One process has no other ranks: the number of ranks would be another.
+            if doubt is not None and (doubt.is_certain or not doubt.names_ranks):
+                limit = limit_of(doubt)
         if limit is not None:
             found = [replace(each, root_cause=True) for each in silent]
             ended = Outcome.SILENT_FAILURE if found else Outcome.SIMULATION_LIMIT
-            return Verdict(ended, found, limit, modified, missing)
+            return Verdict(ended, found, limit, modified, missing, doubt)
     passed = outcome in (Outcome.SUCCEEDED, Outcome.SILENT_FAILURE)
     survived = tuple(_without_repeats(rehearsal.limits)) if passed else ()
     said = (NOT_SIMULATED,) if passed else ()
-    return Verdict(outcome, list(failures), None, modified, (*said, *missing, *survived))
+    return Verdict(outcome, list(failures), None, modified, (*said, *missing, *survived), doubt)
+
+
+def limit_of(doubt: Doubt) -> Failure:
+    """A failure that comes of the rehearsal, as a limit that says of what."""
+    kind = "refused" if any(each.is_refusal for each in doubt.touches) else "stand-in"
+    explanation = both(cause(doubt), limits.EXPLANATION)
+    return replace(doubt.failure, kind=kind, code=None, explanation=explanation, root_cause=True)
 
 
 def _limit(
@@ -97,7 +116,8 @@ def _limit(
     if evidence.status == "timed-out":
         ranks = list(evidence.ranks.values())
         # Ranks that wait for each other are the script's doing, however fast the devices.
-        return None if waiting_ranks(ranks) else _as_limit(_first(failures), "time")
+        hung = waiting_ranks(ranks) and not are_side_by_side(ranks)
+        return None if hung else _as_limit(_first(failures), "time")
     if not failures:
         return None
     root = failures[0]

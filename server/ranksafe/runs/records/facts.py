@@ -62,6 +62,7 @@ def request_facts(request: RunRequest) -> dict[str, Any]:
             "memory_bytes": options.memory_bytes,
             "shrink": options.shrink.value,
             "isolation": options.isolation.value,
+            "confirm": options.confirm.value,
         }
         if request.target.startswith("simulated:")
         else None,

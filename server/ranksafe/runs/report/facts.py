@@ -92,6 +92,7 @@ def _rehearsal_words(rehearsal: dict[str, Any]) -> list[str]:
         ("--device-model", "device_model"),
         ("--shrink", "shrink"),
         ("--isolation", "isolation"),
+        ("--confirm", "confirm"),
     ):
         if rehearsal.get(key) is not None:
             words += [option, str(rehearsal[key])]

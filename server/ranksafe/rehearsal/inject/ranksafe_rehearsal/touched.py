@@ -55,8 +55,15 @@ class _Search:
         self._visited: set[int] = set()
 
     def found(self) -> list[tuple[Entry, str]]:
-        """What the failure touches, in the order in which the script met it."""
-        return [self._found[number] for number in sorted(self._found)][-_MOST_TOLD:]
+        """What the failure touches, in the order in which the script met it, without refusals at lines that got a
+        stand-in then."""
+        found = [self._found[number] for number in sorted(self._found)]
+        answered = {entry.places for entry, _ in found if entry.kind not in provenance.REFUSALS}
+        return [
+            (entry, how)
+            for entry, how in found
+            if entry.kind not in provenance.REFUSALS or entry.places not in answered
+        ][-_MOST_TOLD:]
 
     def add(self, entry: Entry | None, how: str) -> None:
         if entry is not None:

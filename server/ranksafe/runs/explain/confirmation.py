@@ -1,0 +1,70 @@
+"""What a second run of a rehearsal's script, on one process, decides about the failure of the first.
+
+| the second run | the failure comes through ours | it does not |
+|---|---|---|
+| fails alike, at the same line | a limit: it needs no second GPU | the script's, on one process too |
+| passes | the script's, and it needs several processes | the same |
+| anything else, or no time | as if there had been no second run | the same |
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ranksafe.localization import Translated, both
+from ranksafe.runs.explain import limits
+from ranksafe.runs.explain.doubt import Doubt, cause
+from ranksafe.runs.explain.rehearsed import Verdict, limit_of
+from ranksafe.runs.model import Failure, Outcome, RunResult
+
+
+def with_second_run(verdict: Verdict, doubt: Doubt, second: RunResult | None) -> Verdict:
+    """The verdict, with what the second run showed; ``second``: None where there was none."""
+    if second is None or second.outcome is Outcome.CANCELLED:
+        return verdict
+    if second.outcome is Outcome.SUCCEEDED:
+        return _accused(verdict, doubt, _NEEDS_SEVERAL)
+    if not _is_same(doubt.failure, second):
+        return verdict
+    if not doubt.touches:
+        return _accused(verdict, doubt, _ON_THE_CPU)
+    said = both(both(_ON_ONE, cause(doubt)), limits.EXPLANATION)
+    limit = replace(limit_of(doubt), explanation=said)
+    if verdict.simulation_limit is not None:
+        return replace(verdict, simulation_limit=limit)
+    return replace(verdict, outcome=Outcome.SIMULATION_LIMIT, failures=[], simulation_limit=limit)
+
+
+def _accused(verdict: Verdict, doubt: Doubt, said: Translated) -> Verdict:
+    """The failure is the script's after all."""
+    failure = replace(doubt.failure, explanation=both(doubt.failure.explanation, said))
+    failures = [failure, *doubt.failures[1:]]
+    return replace(verdict, outcome=Outcome.FAILED, failures=failures, simulation_limit=None)
+
+
+def _is_same(failure: Failure, second: RunResult) -> bool:
+    others = [*second.failures, *filter(None, [second.simulation_limit])]
+    return any(_is_alike(failure, each) for each in others)
+
+
+def _is_alike(one: Failure, other: Failure) -> bool:
+    """Whether both are of one type, at one place."""
+    return (_type(one), one.filename, one.line) == (_type(other), other.filename, other.line)
+
+
+def _type(failure: Failure) -> str:
+    return failure.message.partition(":")[0]
+
+
+_ON_ONE = Translated(
+    en="The same happens on one process without several GPUs: it does not concern several GPUs.",
+    zh_cn="在没有多个 GPU 的单个进程上同样如此：这与多 GPU 无关。",
+)
+_ON_THE_CPU = Translated(
+    en="The same happens on the CPU without simulated GPUs, in one process: it has nothing to do with several GPUs.",
+    zh_cn="在没有模拟 GPU 的 CPU 单进程上同样如此：这与多 GPU 无关。",
+)
+_NEEDS_SEVERAL = Translated(
+    en="On one process the same script passed: it takes several GPUs to see this.",
+    zh_cn="同一脚本在单个进程上通过了：只有在多个 GPU 上才会出现。",
+)

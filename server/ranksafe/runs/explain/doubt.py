@@ -1,0 +1,260 @@
+"""May a failure of a rehearsal come of what the rehearsal itself refused, or put in the place of something else?
+
+`STANDINGS` says of every kind of failure what could have brought it about, and why; the first that fits counts. What a
+failure touches was written down where it happened (``ranksafe_rehearsal.touched``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ranksafe.localization import Translated, both
+from ranksafe.runs.explain.evidence import translated_from
+from ranksafe.runs.explain.signatures import candidates_of
+from ranksafe.runs.model import Failure
+
+_REFUSED = frozenset({"network", "unavailable", "limit"})
+"""Kinds of entries that gave the script nothing (``ranksafe_rehearsal.provenance.REFUSALS``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """A refusal or stand-in that a failure comes through."""
+
+    kind: str
+    what: str
+    message: Translated
+    how: str
+    """"line", "value", "same" (the same file or object is named), or "chain" (it was being handled)."""
+    file: str = ""
+    line: int = 0
+    """Where the script met it."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the script got nothing, instead of something else."""
+        return self.kind in _REFUSED
+
+
+@dataclass(frozen=True, slots=True)
+class Uncaught:
+    """What a process wrote of the exception that ended it."""
+
+    rank: int | None
+    type: str
+    touches: tuple[Touch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A failure that may come of the rehearsal."""
+
+    failures: tuple[Failure, ...]
+    """The one in doubt first; then those that follow it, if it is the script's."""
+    touches: tuple[Touch, ...]
+    is_certain: bool
+    """It follows from a refusal: no second run could tell more."""
+
+    @property
+    def failure(self) -> Failure:
+        """The one in doubt."""
+        return self.failures[0]
+
+    @property
+    def names_ranks(self) -> bool:
+        """Whether the failing line computes with the number of ranks or its own rank."""
+        own = [frame.source for frame in self.failure.frames if frame.in_user_code]
+        return bool(own and _OF_RANKS.search(own[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What can bring a failure about. ``pattern``: of its "Type: message"."""
+
+    pattern: re.Pattern[str]
+    by_refusals: bool
+    by_stand_ins: bool
+    follows: bool
+    """Touching a refusal is enough: it is what a thing that is not there looks like."""
+    reason: str
+
+
+def _standing(
+    pattern: str,
+    reason: str,
+    *,
+    by_refusals: bool = False,
+    by_stand_ins: bool = False,
+    follows: bool = False,
+) -> Standing:
+    compiled = re.compile(pattern, re.DOTALL)
+    return Standing(compiled, by_refusals or follows, by_stand_ins, follows, reason)
+
+
+STANDINGS: tuple[Standing, ...] = (
+    _standing(
+        r"Expected all tensors to be on the same device|found at least two devices|on different devices|"
+        r"Expected \S+ to be on \S+ device|must have .{0,40} on device",
+        "what stands in is placed where the script says; the check of the devices is torch's own",
+    ),
+    _standing(
+        r"Expected to have finished reduction|Expected to mark a variable ready only once|parameters? marked ready",
+        "which parameters take part in a step depends on the model's code, which a small model shares",
+    ),
+    _standing(
+        r"does not require grad|modified by an inplace operation|leaf Variable|through the graph a second time",
+        "autograd's rules depend on the order of operations, not on their values or sizes",
+    ),
+    _standing(r"CUDA out of memory", "what stands in is smaller than what it stands for"),
+    _standing(r"\A(?:Syntax|Indentation|Tab)Error\b", "the text of the script"),
+    _standing(r"\ARecursionError\b", "calls without an end do not depend on data"),
+    _standing(
+        r"\A(?:NameError|UnboundLocalError)\b",
+        "a name is not set; a refusal that was caught may have skipped the line that sets it",
+        follows=True,
+    ),
+    _standing(
+        r"\A(?:TypeError|AttributeError)\b.*\bNone(?:Type)?\b",
+        "nothing, where a refused call would have given something",
+        follows=True,
+        by_stand_ins=True,
+    ),
+    _standing(
+        r"\A(?:FileNotFoundError|NotADirectoryError|EOFError|JSONDecodeError|UnpicklingError|BadZipFile|ReadError)\b",
+        "a file that a refused download would have written, or written whole",
+        follows=True,
+        by_stand_ins=True,
+    ),
+    _standing(
+        r"",
+        "an ordinary failure depends on values: lengths, columns, vocabularies, shapes",
+        by_refusals=True,
+        by_stand_ins=True,
+    ),
+)
+_OF_RANKS = re.compile(
+    r"\b(?:(?:get_)?world_size|WORLD_SIZE|(?:get_|local_|global_|node_)*rank|(?:LOCAL_)?RANK|num_processes|process_index"
+    r"|num_replicas|device_count|nprocs?|n_?gpus?|num_gpus?|world)\b"
+)
+"""Names under which scripts and libraries keep the number of ranks or their own: torch.distributed, accelerate
+(``Accelerator.num_processes``), ``DistributedSampler.num_replicas``, and what people call theirs."""
+
+
+_OF_VALUES_TOO = frozenset({"batch-norm-single-sample", "batch-not-divisible"})
+"""Failures that rules predict, and that the length of a stand-in can bring about as well; all others that rules predict
+come of several GPUs alone."""
+
+
+def uncaught_from(event: Mapping[str, Any]) -> Uncaught:
+    """Read the journal's event."""
+    rank = event.get("rank")
+    touches = tuple(
+        _touch(each) for each in event.get("touches") or () if isinstance(each, Mapping)
+    )
+    return Uncaught(rank if isinstance(rank, int) else None, str(event.get("type", "")), touches)
+
+
+def _touch(data: Mapping[str, Any]) -> Touch:
+    place: Mapping[str, Any] = next(iter(data.get("places") or ()), {})
+    return Touch(
+        kind=str(data.get("kind", "")),
+        what=str(data.get("what", "")),
+        message=translated_from(data.get("message")),
+        how=str(data.get("how", "")),
+        file=str(place.get("file", "")),
+        line=int(place.get("line") or 0),
+    )
+
+
+def standing_of(failure: Failure) -> Standing:
+    """What could have brought this failure about."""
+    return next(each for each in STANDINGS if each.pattern.search(failure.message))
+
+
+def doubt_about(failures: Sequence[Failure], uncaught: Sequence[Uncaught]) -> Doubt | None:
+    """Why the first of these failures may not be the script's; None where nothing says so."""
+    failure = failures[0]
+    if candidates_of(failure.kind) and failure.kind not in _OF_VALUES_TOO:
+        return None
+    standing = standing_of(failure)
+    touches = tuple(
+        each
+        for each in _touches_of(failure, uncaught)
+        if (standing.by_refusals if each.is_refusal else standing.by_stand_ins)
+    )
+    if not touches:
+        return None
+    follows = standing.follows and any(each.is_refusal for each in touches)
+    return Doubt(tuple(failures), touches, is_certain=follows or touches[-1].how == "chain")
+
+
+def _touches_of(failure: Failure, uncaught: Sequence[Uncaught]) -> tuple[Touch, ...]:
+    """Of the exception that the failure tells of: the rank's, or one of its type where ranks are not numbered."""
+    named = [each for each in uncaught if each.type and failure.message.startswith(each.type)]
+    of_rank = [each for each in named if each.rank == failure.rank]
+    return next((each.touches for each in (*of_rank, *named)), ())
+
+
+def cause(doubt: Doubt) -> Translated:
+    """In words: what it comes through, where the script met that, and what the user can do."""
+    first = next((each for each in doubt.touches if each.is_refusal), doubt.touches[-1])
+    sentence = _REFUSAL if first.is_refusal else _STAND_IN
+    told = sentence.filled(what=first.message, place=f"{Path(first.file).name}:{first.line}")
+    return both(told, REMEDIES.get(first.kind, REMEDIES["unavailable"]))
+
+
+_REFUSAL = Translated(
+    en="What failed comes of something that the rehearsal does not have ({place}): {what}.",
+    zh_cn="失败源于预演中没有的内容（{place}）：{what}。",
+)
+_STAND_IN = Translated(
+    en="What failed comes of something that the rehearsal put in the place of the real one ({place}): {what}.",
+    zh_cn="失败源于预演用来代替真实内容的替身（{place}）：{what}。",
+)
+REMEDIES = {
+    "network": Translated(
+        en="Download what the script needs before the rehearsal.",
+        zh_cn="请在预演之前下载脚本所需的内容。",
+    ),
+    "unavailable": Translated(
+        en="Put it where the script finds it without a network, then rehearse again.",
+        zh_cn="请将其放到脚本无需网络即可找到的位置，然后重新预演。",
+    ),
+    "limit": Translated(
+        en="Where the script can do without it, let it; else this part shows only on real GPUs.",
+        zh_cn="若脚本可以不用它，请改为不用；否则这部分只能在真实 GPU 上体现。",
+    ),
+    "dataset": Translated(
+        en="Load the real dataset once, so that it is in the cache: a rehearsal then takes its first rows.",
+        zh_cn="请先加载一次真实数据集，使其进入缓存：预演随后会取其前若干行。",
+    ),
+    "model": Translated(
+        en="With the real model in the cache, --shrink off rehearses with it.",
+        zh_cn="若真实模型已在缓存中，--shrink off 会用它进行预演。",
+    ),
+    "tokenizer": Translated(
+        en="With the real tokenizer in the cache, the rehearsal takes that.",
+        zh_cn="若真实分词器已在缓存中，预演会使用它。",
+    ),
+    "processor": Translated(
+        en="With the real processor in the cache, the rehearsal takes that.",
+        zh_cn="若真实处理器已在缓存中，预演会使用它。",
+    ),
+    "metric": Translated(
+        en="Load the real metric once, so that it is in the cache.",
+        zh_cn="请先加载一次真实指标，使其进入缓存。",
+    ),
+    "tracker": Translated(
+        en="Trackers contact nobody in a rehearsal: let the script do without what they return.",
+        zh_cn="预演中实验跟踪器不联系任何服务器：请让脚本不依赖其返回值。",
+    ),
+    "hub": Translated(
+        en="Nothing is sent to the hub in a rehearsal: let the script do without what it answers.",
+        zh_cn="预演中不会向 hub 发送任何内容：请让脚本不依赖其应答。",
+    ),
+}
+"""What the user can do, by the kind of the entry."""
