@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ranksafe.localization import Translated
+from ranksafe.runs.explain.cpu_kernels import refused_by_the_cpu
 from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.model import Failure
 
@@ -58,6 +59,8 @@ def kind_of_text(text: str, *, offline: bool) -> str | None:
         return KIND
     if offline and _NETWORK.search(text):
         return "network"
+    if refused_by_the_cpu(text):
+        return "missing-kernel"
     return next((sign.kind for sign in _SIGNS if sign.pattern.search(text)), None)
 
 
@@ -72,8 +75,6 @@ def _signs() -> Iterator[_Sign]:
         ("file-system", r"\[Errno 30\] Read-only file system"),
         ("file-system", r"\[Errno 18\] Invalid cross-device link"),
         ("missing-kernel", r"Could not run '[\w:.]+' with arguments from the '\w*CUDA\w*' backend"),
-        # CPU kernels know fewer types of small floats than CUDA's.
-        ("missing-kernel", r"not implemented for '(?:Half|BFloat16|ComplexHalf|Float[84]\w*)'"),
         ("missing-kernel", r"INTERNAL ASSERT FAILED at"),
         (
             "missing-package",

@@ -12,6 +12,17 @@ from .watch import Watch, is_user_file, stack, user_frame
 _MOST_FILES = 500
 _NOT_OUTPUT = (".lock", ".pid", ".tmp", ".pyc", ".incomplete")
 _CACHE_FOLDERS = ("__pycache__", "torchinductor_")
+_LOGGERS = {
+    "hydra": "hydra-core 1.3.2, core/utils.py: every process that hydra.main starts saves .hydra/*.yaml",
+    "logging": "CPython 3.11, logging/__init__.py: FileHandler and its kinds",
+    "loguru": "loguru 0.7.3, _file_sink.py",
+    "mlflow": "mlflow 3.1.0, store/tracking/file_store.py: meta.yaml of the experiment that all runs share",
+    "tensorboard": "tensorboard 2.20.0, summary/writer/event_file_writer.py",
+    "tensorboardX": "tensorboardX 2.6.4, event_file_writer.py: a second and the host make the name",
+    "wandb": "wandb 0.21.0, sdk/wandb_init.py and wandb_run.py: the folder of the run",
+}
+"""Packages that write what they always write in every process, with where that was read: no result of the script's is
+lost when one of these files is written again."""
 _CACHES = (
     "XDG_CACHE_HOME",
     "HF_HOME",
@@ -84,5 +95,18 @@ class _Files:
             return
         if user_frame() is None:
             return
-        frames = [each for each in stack() if is_user_file(each["file"])]
-        self.watch.journal.write("file-written", path=name, frames=frames)
+        frames = stack()
+        if _writes_by_itself(frames):
+            return
+        theirs = [each for each in frames if is_user_file(each["file"])]
+        self.watch.journal.write("file-written", path=name, frames=theirs)
+
+
+def _writes_by_itself(frames: list[dict[str, Any]]) -> bool:
+    """Whether the user's innermost line only called a logger, which then opened the file."""
+    for frame in reversed(frames):
+        if is_user_file(frame["file"]):
+            return False
+        if not _LOGGERS.keys().isdisjoint(frame["file"].split(os.sep)):
+            return True
+    return False
