@@ -71,6 +71,7 @@ def touched(tmp_path: Path) -> Touched:
         done = subprocess.run(
             [sys.executable, "-S", str(script)],
             env={"RANKSAFE_REHEARSAL": str(settings), "PYTHONPATH": path},
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=60,
@@ -118,6 +119,13 @@ with open('input.txt') as file:
     print(file.read())
 """,
         [("network", "urllib.request.urlretrieve('http://192.0.2.1/', 'input.txt')")],
+    ),
+    "the size of a terminal that is not there": (
+        """
+import os
+height, width = os.popen('stty size', 'r').read().split()
+""",
+        [("unavailable", "height, width = os.popen('stty size', 'r').read().split()")],
     ),
     "what the handler of a refusal chose": (
         """

@@ -17,7 +17,7 @@ from ranksafe.runs.explain.evidence import translated_from
 from ranksafe.runs.explain.signatures import candidates_of
 from ranksafe.runs.model import Failure
 
-_REFUSED = frozenset({"network", "unavailable", "limit"})
+REFUSED = frozenset({"network", "unavailable", "limit"})
 """Kinds of entries that gave the script nothing (``ranksafe_rehearsal.provenance.REFUSALS``)."""
 
 
@@ -37,7 +37,7 @@ class Touch:
     @property
     def is_refusal(self) -> bool:
         """Whether the script got nothing, instead of something else."""
-        return self.kind in _REFUSED
+        return self.kind in REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +71,26 @@ class Doubt:
         return bool(own and _OF_RANKS.search(own[-1]))
 
 
+STAND_INS = frozenset({"dataset", "model", "tokenizer", "processor", "metric", "tracker", "hub"})
+"""Kinds of entries that gave the script something else (``ranksafe_rehearsal.provenance``)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What can bring a failure about. ``pattern``: of its "Type: message"."""
 
     pattern: re.Pattern[str]
-    by_refusals: bool
-    by_stand_ins: bool
+    by: frozenset[str]
+    """Kinds of entries."""
     follows: bool
     """Touching a refusal is enough: it is what a thing that is not there looks like."""
     reason: str
 
 
 def _standing(
-    pattern: str,
-    reason: str,
-    *,
-    by_refusals: bool = False,
-    by_stand_ins: bool = False,
-    follows: bool = False,
+    pattern: str, reason: str, *, by: frozenset[str] = frozenset(), follows: bool = False
 ) -> Standing:
-    compiled = re.compile(pattern, re.DOTALL)
-    return Standing(compiled, by_refusals or follows, by_stand_ins, follows, reason)
+    return Standing(re.compile(pattern, re.DOTALL), by, follows, reason)
 
 
 STANDINGS: tuple[Standing, ...] = (
@@ -102,38 +100,54 @@ STANDINGS: tuple[Standing, ...] = (
         "what stands in is placed where the script says; the check of the devices is torch's own",
     ),
     _standing(
-        r"Expected to have finished reduction|Expected to mark a variable ready only once|parameters? marked ready",
-        "which parameters take part in a step depends on the model's code, which a small model shares",
+        r"process group|Dist\w*Error|\bNCCL|ncclInvalid|DistributedDataParallel|Expected to have finished reduction|"
+        r"mark a variable ready only once|parameters? marked ready|invalid device ordinal|forked subprocess",
+        "ranks, groups and devices are as the user asked for, whatever they compute with",
     ),
     _standing(
         r"does not require grad|modified by an inplace operation|leaf Variable|through the graph a second time",
-        "autograd's rules depend on the order of operations, not on their values or sizes",
+        "autograd's rules depend on the order of operations, not on values or sizes",
     ),
     _standing(r"CUDA out of memory", "what stands in is smaller than what it stands for"),
     _standing(r"\A(?:Syntax|Indentation|Tab)Error\b", "the text of the script"),
     _standing(r"\ARecursionError\b", "calls without an end do not depend on data"),
     _standing(
-        r"\A(?:NameError|UnboundLocalError)\b",
-        "a name is not set; a refusal that was caught may have skipped the line that sets it",
+        r"[Cc]an't pickle|cannot pickle|Can't get (?:local )?(?:object|attribute)",
+        "what can be sent to a process depends on where it is defined",
+    ),
+    _standing(
+        r"\A(?:NameError|UnboundLocalError|ImportError|ModuleNotFoundError)\b",
+        "a name is not set or not there; a refusal that was caught may have skipped the line that sets it",
+        by=REFUSED,
         follows=True,
+    ),
+    _standing(
+        r"\ATypeError\b.*(?:unexpected keyword argument|required (?:positional|keyword-only) argument|"
+        r"takes .{1,40} arguments? but)",
+        "how something is called depends on its class, which a model or dataset that stands in shares",
+        by=REFUSED | {"metric", "tracker", "hub"},
     ),
     _standing(
         r"\A(?:TypeError|AttributeError)\b.*\bNone(?:Type)?\b",
         "nothing, where a refused call would have given something",
+        by=REFUSED | STAND_INS,
         follows=True,
-        by_stand_ins=True,
+    ),
+    _standing(
+        r"\AAttributeError\b",
+        "what a model or tokenizer has depends on its class, which one that stands in shares",
+        by=REFUSED | (STAND_INS - {"model", "tokenizer"}),
     ),
     _standing(
         r"\A(?:FileNotFoundError|NotADirectoryError|EOFError|JSONDecodeError|UnpicklingError|BadZipFile|ReadError)\b",
         "a file that a refused download would have written, or written whole",
+        by=REFUSED | STAND_INS,
         follows=True,
-        by_stand_ins=True,
     ),
     _standing(
         r"",
         "an ordinary failure depends on values: lengths, columns, vocabularies, shapes",
-        by_refusals=True,
-        by_stand_ins=True,
+        by=REFUSED | STAND_INS,
     ),
 )
 _OF_RANKS = re.compile(
@@ -181,11 +195,7 @@ def doubt_about(failures: Sequence[Failure], uncaught: Sequence[Uncaught]) -> Do
     if candidates_of(failure.kind) and failure.kind not in _OF_VALUES_TOO:
         return None
     standing = standing_of(failure)
-    touches = tuple(
-        each
-        for each in _touches_of(failure, uncaught)
-        if (standing.by_refusals if each.is_refusal else standing.by_stand_ins)
-    )
+    touches = tuple(each for each in _touches_of(failure, uncaught) if each.kind in standing.by)
     if not touches:
         return None
     follows = standing.follows and any(each.is_refusal for each in touches)
@@ -229,8 +239,8 @@ REMEDIES = {
         zh_cn="若脚本可以不用它，请改为不用；否则这部分只能在真实 GPU 上体现。",
     ),
     "dataset": Translated(
-        en="Load the real dataset once, so that it is in the cache: a rehearsal then takes its first rows.",
-        zh_cn="请先加载一次真实数据集，使其进入缓存：预演随后会取其前若干行。",
+        en="With the real dataset in the cache, --shrink off rehearses with it.",
+        zh_cn="若真实数据集已在缓存中，--shrink off 会用它进行预演。",
     ),
     "model": Translated(
         en="With the real model in the cache, --shrink off rehearses with it.",

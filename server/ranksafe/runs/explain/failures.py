@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,7 +16,7 @@ from ranksafe.runs.explain.deaths import (
     known_failure,
     signal_name,
 )
-from ranksafe.runs.explain.evidence import Evidence, Raised
+from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.going_down import hidden_cause
 from ranksafe.runs.explain.locate import APPROXIMATE, UserCode
 from ranksafe.runs.explain.printed import printed_failure
@@ -43,7 +44,7 @@ def marked_evidence(evidence: Evidence, user_code: UserCode) -> Evidence:
             rank.raised = rank.thread_errors[-1]
         if rank.raised is not None and is_starved(rank.raised):
             rank.raised = _starved_by(rank.raised, rank.thread_errors, user_code)
-        if rank.raised is None:
+        if rank.raised is None and not _went_on(rank):
             rank.raised = _printed(rank.errors)
         if rank.raised is not None:
             rank.raised = hidden_cause(_marked(unfold(rank.raised), user_code))
@@ -65,6 +66,12 @@ def _starved_by(waited: Raised, thread_errors: Sequence[Raised], user_code: User
     marked = (_marked(unfold(error), user_code) for error in thread_errors)
     found = next((error for error in marked if innermost(error.frames) is not None), None)
     return waited if found is None else replace(found, context=waited)
+
+
+def _went_on(rank: RankEvidence) -> bool:
+    """Whether nothing of the rank's own ended it, so that a traceback which it printed last was of a caught error."""
+    in_order = rank.ended and not rank.asked_exit and rank.os_exit is None
+    return in_order or rank.exit in (0, -signal.SIGTERM)
 
 
 def _printed(errors: str) -> Raised | None:

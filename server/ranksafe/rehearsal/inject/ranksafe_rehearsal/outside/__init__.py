@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import folders, hub, network, trackers
+from . import folders, hub, network, terminal, trackers
 
 
 def install(chosen: Any) -> None:
@@ -19,5 +19,6 @@ def install(chosen: Any) -> None:
     if chosen.offline:
         network.install()
     folders.install()
+    terminal.install()
     hub.install()
     trackers.install()
