@@ -127,6 +127,28 @@ height, width = os.popen('stty size', 'r').read().split()
 """,
         [("unavailable", "height, width = os.popen('stty size', 'r').read().split()")],
     ),
+    "a program that is simulated": (
+        """
+import subprocess
+def memory():
+    text = subprocess.run(['nvidia-smi', '--query-remapped-rows=x'], capture_output=True, text=True).stdout
+    return int(text.split()[0])
+memory()
+""",
+        [
+            (
+                "library",
+                "text = subprocess.run(['nvidia-smi', '--query-remapped-rows=x'], capture_output=True, text=True).stdout",
+            )
+        ],
+    ),
+    "a module that is simulated": (
+        """
+import pynvml
+pynvml.nvmlDeviceGetFanSpeeds(0)
+""",
+        [("library", "import pynvml")],
+    ),
     "what the handler of a refusal chose": (
         """
 try:

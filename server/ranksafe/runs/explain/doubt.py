@@ -71,8 +71,17 @@ class Doubt:
         return bool(own and _OF_RANKS.search(own[-1]))
 
 
-STAND_INS = frozenset({"dataset", "model", "tokenizer", "processor", "metric", "tracker", "hub"})
+STAND_INS = frozenset(
+    {
+        *("dataset", "model", "adapter", "tokenizer", "processor", "metric", "tracker", "hub"),
+        *("library", "short-epoch"),
+    }
+)
 """Kinds of entries that gave the script something else (``ranksafe_rehearsal.provenance``)."""
+
+
+_OTHER_CLASSES = frozenset({"metric", "tracker", "hub", "library"})
+"""Stand-ins that are not of the class of what they stand for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +125,13 @@ STANDINGS: tuple[Standing, ...] = (
         "what can be sent to a process depends on where it is defined",
     ),
     _standing(
-        r"\A(?:NameError|UnboundLocalError|ImportError|ModuleNotFoundError)\b",
+        r"\AImportError\b",
+        "what a module offers depends on the installed packages, but for those that are simulated",
+        by=REFUSED | {"library"},
+        follows=True,
+    ),
+    _standing(
+        r"\A(?:NameError|UnboundLocalError|ModuleNotFoundError)\b",
         "a name is not set or not there; a refusal that was caught may have skipped the line that sets it",
         by=REFUSED,
         follows=True,
@@ -125,7 +140,7 @@ STANDINGS: tuple[Standing, ...] = (
         r"\ATypeError\b.*(?:unexpected keyword argument|required (?:positional|keyword-only) argument|"
         r"takes .{1,40} arguments? but)",
         "how something is called depends on its class, which a model or dataset that stands in shares",
-        by=REFUSED | {"metric", "tracker", "hub"},
+        by=REFUSED | _OTHER_CLASSES,
     ),
     _standing(
         r"\A(?:TypeError|AttributeError)\b.*\bNone(?:Type)?\b",
@@ -136,7 +151,7 @@ STANDINGS: tuple[Standing, ...] = (
     _standing(
         r"\AAttributeError\b",
         "what a model or tokenizer has depends on its class, which one that stands in shares",
-        by=REFUSED | (STAND_INS - {"model", "tokenizer"}),
+        by=REFUSED | _OTHER_CLASSES | {"dataset"},
     ),
     _standing(
         r"\A(?:FileNotFoundError|NotADirectoryError|EOFError|JSONDecodeError|UnpicklingError|BadZipFile|ReadError)\b",
@@ -246,6 +261,10 @@ REMEDIES = {
         en="With the real model in the cache, --shrink off rehearses with it.",
         zh_cn="若真实模型已在缓存中，--shrink off 会用它进行预演。",
     ),
+    "adapter": Translated(
+        en="With the real adapter in the cache, --shrink off rehearses with it.",
+        zh_cn="若真实适配器已在缓存中，--shrink off 会用它进行预演。",
+    ),
     "tokenizer": Translated(
         en="With the real tokenizer in the cache, the rehearsal takes that.",
         zh_cn="若真实分词器已在缓存中，预演会使用它。",
@@ -261,6 +280,14 @@ REMEDIES = {
     "tracker": Translated(
         en="Trackers contact nobody in a rehearsal: let the script do without what they return.",
         zh_cn="预演中实验跟踪器不联系任何服务器：请让脚本不依赖其返回值。",
+    ),
+    "library": Translated(
+        en="Let the script do without it where it does not answer.",
+        zh_cn="请让脚本在它不作答时也能运行。",
+    ),
+    "short-epoch": Translated(
+        en="With a number of --steps, epochs keep all their batches.",
+        zh_cn="指定 --steps 的数目后，epoch 保留全部批次。",
     ),
     "hub": Translated(
         en="Nothing is sent to the hub in a rehearsal: let the script do without what it answers.",

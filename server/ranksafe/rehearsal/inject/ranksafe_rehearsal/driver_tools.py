@@ -7,7 +7,7 @@ from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from typing import Any
 
-from . import importing, node_devices
+from . import importing, node_devices, provenance
 from .settings import Settings
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -15,7 +15,14 @@ _STAND_INS = os.path.join(_HERE, "stand_ins")
 _TOOLS = os.path.join(os.path.dirname(_HERE), "bin")
 
 
+_NVML = {
+    "en": "pynvml answers for the simulated GPUs, as far as it is simulated",
+    "zh_cn": "pynvml 针对模拟 GPU 作答，且只模拟了其中一部分",
+}
+
+
 def _pynvml_spec() -> ModuleSpec:
+    provenance.met("library", "pynvml", _NVML)
     spec = spec_from_file_location("pynvml", os.path.join(_STAND_INS, "pynvml.py"))
     if spec is None:
         raise ImportError("pynvml")

@@ -19,7 +19,11 @@ REFUSALS = frozenset({"network", "limit", "unavailable"})
 """Kinds of entries that gave the script nothing; all others gave it something else than it asked for."""
 _EVENTS = frozenset({"modified", "limit", "unavailable"})
 _KINDS = frozenset(
-    {*REFUSALS, "dataset", "model", "tokenizer", "processor", "metric", "tracker", "hub"}
+    {
+        *REFUSALS,
+        *("dataset", "model", "adapter", "tokenizer", "processor", "metric", "tracker", "hub"),
+        *("library", "short-epoch"),
+    }
 )
 """What may change a value that the script computes with; kernels that are replaced by equal ones do not."""
 _MOST_ENTRIES = 300
@@ -63,7 +67,7 @@ def install(_settings: Any = None) -> None:
 
 def _heard(event: str, fields: dict[str, Any]) -> None:
     if event in _EVENTS:
-        kind = fields.get("object", event)
+        kind = fields.get("object", fields.get("kind") if event == "modified" else event)
         what = fields.get("what") or fields.get("name") or ""
         if kind in _KINDS:
             met(str(kind), str(what), fields["message"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import folders, hub, network, terminal, trackers
+from . import folders, hub, network, programs, trackers
 
 
 def install(chosen: Any) -> None:
@@ -19,6 +19,6 @@ def install(chosen: Any) -> None:
     if chosen.offline:
         network.install()
     folders.install()
-    terminal.install()
+    programs.install()
     hub.install()
     trackers.install()

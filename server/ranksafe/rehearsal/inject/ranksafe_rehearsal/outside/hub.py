@@ -65,8 +65,7 @@ def install() -> None:
 
 def _note_offline(module: ModuleType) -> None:
     """Offline it asks nobody, so its refusals are heard of where they are made (``errors.py``, 0.36.0 and 2.4.0)."""
-    chosen = settings.current()
-    for name in _OFFLINE if chosen is not None and chosen.offline else ():
+    for name in _OFFLINE:
         kind: Any = getattr(module, name, None)
         if kind is not None:
             _tell_of(kind)
@@ -77,7 +76,9 @@ def _tell_of(kind: Any) -> None:
 
     @functools.wraps(before)
     def initialize(self: Any, *arguments: Any, **keywords: Any) -> None:
-        provenance.met("network", "huggingface.co", _NO_HUB)
+        chosen = settings.current()
+        if chosen is not None and chosen.offline:
+            provenance.met("network", "huggingface.co", _NO_HUB)
         before(self, *arguments, **keywords)
 
     kind.__init__ = initialize
