@@ -196,6 +196,19 @@ training.trainer.fit(training.step)
 """,
         [("dataset", "return Trainer(Rows(name))")],
     ),
+    "what a function made of the stand-in that it was given": (
+        """
+def lengths(rows, rate):
+    found = []
+    for row in rows:
+        found.append(len(row))
+    return found
+rows = Rows('imdb')
+sizes = lengths(rows, rate=1)
+print(sizes[100])
+""",
+        [("dataset", "rows = Rows('imdb')")],
+    ),
     "a check of the script's own": (
         """
 rows = Rows('imdb')
@@ -237,6 +250,16 @@ except OSError:
 import json
 numbers = json.loads('[1, 2]')
 print(numbers[7])
+""",
+    "what a function made without the stand-in that it was given": """
+def train(rows, rate):
+    history = {'loss': []}
+    for row in rows:
+        print(rate, row)
+    return history
+rows = Rows('imdb')
+history = train(rows, 1)
+print(history['loss'][-1])
 """,
     "another attribute of the same object": """
 class Training:

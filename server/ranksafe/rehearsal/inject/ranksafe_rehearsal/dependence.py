@@ -1,7 +1,8 @@
 """Which names and lines of a file the value of an expression may come from: a slice through its statements.
 
 Flow-insensitive: a name comes from every statement of its scope that binds or changes it, under every condition that
-the statement stands in. Strings count as names, so that a file's name connects who makes the file and who reads it.
+the statement stands in. Strings count as names, so that a file's name connects who makes the file and who reads it. Of
+a call of a function of the file only those arguments count that what it returns comes from.
 """
 
 from __future__ import annotations
@@ -17,6 +18,14 @@ _SHORTEST_TEXT = 4
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
+class Call(NamedTuple):
+    """A call of a function by its name, or of a method of ``self``."""
+
+    function: str
+    given: dict[object, set[str]]
+    """What each argument reads, by position or keyword."""
+
+
 class Statement:
     """A simple statement, or the head of a compound one."""
 
@@ -29,6 +38,8 @@ class Statement:
             if part is not None:
                 names.visit(part)
         self.binds, self.changes, self.reads = names.binds, names.changes, names.reads
+        self.calls = names.calls
+        self.returns = any(isinstance(each, ast.Return) for each in parts) or names.yields
 
 
 class Scope:
@@ -76,6 +87,42 @@ class Source:
         for scope in (self.module, *self.functions):
             for each in scope.statements:
                 each.binds |= each.changes - imported.binds
+        self._named: dict[str, Optional[Scope]] = {}
+        for scope in self.functions:
+            name = getattr(scope.node, "name", "")
+            self._named[name] = None if name in self._named else scope
+        self._resolved: set[int] = set()
+        for scope in (self.module, *self.functions):
+            self._resolve(scope)
+
+    def _resolve(self, scope: Scope) -> None:
+        """Add to what the statements read what their calls make of their arguments."""
+        if id(scope) in self._resolved:
+            return
+        self._resolved.add(id(scope))
+        for each in scope.statements:
+            for call in each.calls:
+                each.reads |= self._read_by(call)
+
+    def _read_by(self, call: Call) -> set[str]:
+        function = self._named.get(call.function)
+        everything = {name for reads in call.given.values() for name in reads}
+        if function is None or "**" in call.given:
+            return everything
+        self._resolve(function)
+        asked: set[str] = set()
+        for each in function.statements:
+            if each.returns:
+                asked |= each.reads.union(*(condition.reads for condition in each.under))
+        reached = _reach(function.statements, asked, set())
+        own = {name for each in function.statements for name in each.binds}
+        found = reached - own - set(function.parameters)
+        places = [name for name in function.parameters if name not in ("self", "cls")]
+        for key, reads in call.given.items():
+            name = key if isinstance(key, str) else dict(enumerate(places)).get(key)  # type: ignore[call-overload]
+            if name not in places or name in reached:
+                found |= reads
+        return found
 
     def scope_of(self, line: int) -> Scope:
         """The innermost function around a line, or the file."""
@@ -131,6 +178,17 @@ class _Names(ast.NodeVisitor):
         self.changes: set[str] = set()
         """Objects that are stored into, or whose methods are called."""
         self.reads: set[str] = set()
+        self.calls: list[Call] = []
+        self.yields = False
+
+    @property
+    def all_reads(self) -> set[str]:
+        """Also what the arguments of calls read."""
+        return self.reads.union(*(reads for call in self.calls for reads in call.given.values()))
+
+    def visit_Yield(self, node: ast.Yield) -> None:
+        self.yields = True
+        self.generic_visit(node)
 
     def visit_Name(self, node: ast.Name) -> None:
         (self.reads if isinstance(node.ctx, ast.Load) else self.binds).add(node.id)
@@ -152,7 +210,23 @@ class _Names(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Attribute):  # a method may change its object
             self._change(node.func.value)
-        self.generic_visit(node)
+        name = _called(node.func)
+        if not name or any(isinstance(each, ast.Starred) for each in node.args):
+            self.generic_visit(node)
+            return
+        self.visit(node.func)
+        given: dict[object, ast.expr] = dict(enumerate(node.args))
+        given.update({keyword.arg or "**": keyword.value for keyword in node.keywords})
+        self.calls.append(Call(name, {key: self._apart(value) for key, value in given.items()}))
+
+    def _apart(self, node: ast.expr) -> set[str]:
+        """What an argument reads; what it binds and changes is bound and changed here."""
+        names = _Names()
+        names.visit(node)
+        self.binds |= names.binds
+        self.changes |= names.changes
+        self.yields = self.yields or names.yields
+        return names.all_reads
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str) and len(node.value) >= _SHORTEST_TEXT:
@@ -205,7 +279,7 @@ def read_between(source: Source, line: int, columns: tuple[int, int]) -> set[str
         return set()
     names = _Names()
     names.visit(best)
-    return names.reads
+    return names.all_reads
 
 
 def arguments_of(source: Source, line: int, function: str) -> Optional[dict[object, set[str]]]:
@@ -230,8 +304,17 @@ def arguments_of(source: Source, line: int, function: str) -> Optional[dict[obje
     for key, node in given.items():
         names = _Names()
         names.visit(node)
-        found[key] = names.reads
+        found[key] = names.all_reads
     return found
+
+
+def _called(node: ast.expr) -> str:
+    """The name of a function, or of a method of ``self``; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.attr if node.value.id in ("self", "cls") else ""
+    return ""
 
 
 def _last_name(node: ast.AST) -> str:
