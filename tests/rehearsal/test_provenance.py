@@ -149,6 +149,28 @@ pynvml.nvmlDeviceGetFanSpeeds(0)
 """,
         [("library", "import pynvml")],
     ),
+    "an exit in the handler of a refusal": (
+        """
+import sys
+try:
+    urllib.request.urlopen('http://192.0.2.1/')
+except OSError as error:
+    print(error)
+    sys.exit(1)
+""",
+        [("network", "urllib.request.urlopen('http://192.0.2.1/')")],
+    ),
+    "an exit for want of data": (
+        """
+import sys
+def main(rows):
+    if len(rows) < 100:
+        sys.exit('too little data')
+rows = Rows('imdb')
+main(rows)
+""",
+        [("dataset", "rows = Rows('imdb')")],
+    ),
     "what the handler of a refusal chose": (
         """
 try:
@@ -260,6 +282,12 @@ def train(rows, rate):
 rows = Rows('imdb')
 history = train(rows, 1)
 print(history['loss'][-1])
+""",
+    "an exit for another reason": """
+import sys
+rows = Rows('imdb')
+if len(sys.argv) < 2:
+    sys.exit(1)
 """,
     "another attribute of the same object": """
 class Training:

@@ -89,6 +89,16 @@ def test_a_line_that_computes_with_the_ranks_is_accused_until_a_second_run_says_
     assert verdict.doubt is not None
 
 
+def test_a_rank_that_gave_up_over_a_refusal_is_a_limit(folder: RunFolder) -> None:
+    asked = {"status": 1, "frames": [{"file": "/home/user/train.py", "line": 5, "function": "f"}]}
+    folder.rank(0, {"event": "exit", "clean": False, "asked": asked, "time": 3.0})
+    touches = [_touch("network", how="chain")]
+    folder.journal({"event": "uncaught", "type": "SystemExit", "rank": 0, "touches": touches})
+    verdict = folder.verdict()
+    assert verdict.simulation_limit is not None
+    assert (verdict.simulation_limit.kind, verdict.simulation_limit.line) == ("refused", 5)
+
+
 def test_every_standing_says_why() -> None:
     assert all(each.reason for each in STANDINGS)
     assert STANDINGS[-1].pattern.pattern == ""

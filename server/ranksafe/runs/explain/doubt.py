@@ -173,6 +173,8 @@ _OF_RANKS = re.compile(
 (``Accelerator.num_processes``), ``DistributedSampler.num_replicas``, and what people call theirs."""
 
 
+_EXITED = "exit-status"
+"""Of a rank that gave up by itself."""
 _OF_VALUES_TOO = frozenset({"batch-norm-single-sample", "batch-not-divisible"})
 """Failures that rules predict, and that the length of a stand-in can bring about as well; all others that rules predict
 come of several GPUs alone."""
@@ -219,7 +221,10 @@ def doubt_about(failures: Sequence[Failure], uncaught: Sequence[Uncaught]) -> Do
 
 def _touches_of(failure: Failure, uncaught: Sequence[Uncaught]) -> tuple[Touch, ...]:
     """Of the exception that the failure tells of: the rank's, or one of its type where ranks are not numbered."""
-    named = [each for each in uncaught if each.type and failure.message.startswith(each.type)]
+    if failure.kind == _EXITED:
+        named = [each for each in uncaught if each.type == "SystemExit"]
+    else:
+        named = [each for each in uncaught if each.type and failure.message.startswith(each.type)]
     of_rank = [each for each in named if each.rank == failure.rank]
     return next((each.touches for each in (*of_rank, *named)), ())
 

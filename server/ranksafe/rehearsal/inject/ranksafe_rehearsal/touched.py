@@ -26,21 +26,28 @@ _PLAIN = (str, bytes, int, float, bool, complex, type, type(None), ModuleType, F
 
 
 class Step(NamedTuple):
-    """One frame of a traceback; ``columns``: UTF-8 bytes from 0, None before Python 3.11."""
+    """One frame of a traceback or of a stack; ``columns``: UTF-8 bytes from 0, None before Python 3.11."""
 
     frame: FrameType
     line: int
     columns: tuple[int, int] | None
 
 
-def touched_by(error: BaseException) -> list[dict[str, Any]]:
-    """The entries that ``error`` touches, as data: each with ``how``."""
+def touched_by(
+    error: BaseException | None, ends_at: FrameType | None = None
+) -> list[dict[str, Any]]:
+    """The entries that ``error`` touches, as data: each with ``how``.
+
+    ``ends_at``: the program ends here of its own will, while ``error``, if any, is being handled.
+    """
     if not provenance.entries():
         return []
     search = _Search()
+    if ends_at is not None:
+        search.follow(list(_stack(ends_at)))
     for origin in chain(error):
         steps = list(_steps(origin.__traceback__))
-        if origin is not error:
+        if origin is not error or ends_at is not None:
             search.lines(
                 {Place(step.frame.f_code.co_filename, step.line) for step in steps}, "chain"
             )
@@ -162,16 +169,26 @@ def _steps(trace: TracebackType | None) -> Iterator[Step]:
     for _ in range(_MOST_FRAMES):
         if trace is None:
             return
-        yield Step(trace.tb_frame, trace.tb_lineno or 0, _columns(trace))
+        yield Step(trace.tb_frame, trace.tb_lineno or 0, _columns(trace.tb_frame, trace.tb_lasti))
         trace = trace.tb_next
 
 
-def _columns(trace: TracebackType) -> tuple[int, int] | None:
-    positions = getattr(trace.tb_frame.f_code, "co_positions", None)
-    if positions is None or trace.tb_lasti < 0:
+def _stack(innermost: FrameType) -> list[Step]:
+    """The callers of a frame and the frame itself, outermost first."""
+    found: list[Step] = []
+    frame: FrameType | None = innermost
+    while frame is not None and len(found) < _MOST_FRAMES:
+        found.append(Step(frame, frame.f_lineno or 0, _columns(frame, frame.f_lasti)))
+        frame = frame.f_back
+    return found[::-1]
+
+
+def _columns(frame: FrameType, instruction: int) -> tuple[int, int] | None:
+    positions = getattr(frame.f_code, "co_positions", None)
+    if positions is None or instruction < 0:
         return None
     for index, (line, end_line, start, end) in enumerate(positions()):
-        if index == trace.tb_lasti // 2:
+        if index == instruction // 2:
             whole = line == end_line and start is not None and end is not None
             return (start, end) if whole else None
     return None
@@ -214,10 +231,10 @@ def _is_users(step: Step) -> bool:
     return provenance.is_user_file(step.frame.f_code.co_filename)
 
 
-def chain(error: BaseException) -> Iterator[BaseException]:
+def chain(error: BaseException | None) -> Iterator[BaseException]:
     """``error``, then what it came from, handled or not."""
     seen: set[int] = set()
-    current: BaseException | None = error
+    current = error
     while current is not None and id(current) not in seen and len(seen) < 10:
         seen.add(id(current))
         yield current

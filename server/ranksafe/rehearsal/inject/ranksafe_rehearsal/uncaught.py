@@ -8,7 +8,7 @@ from __future__ import annotations
 import atexit
 import functools
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from . import importing, journal, packages, touched
 from .limits import PREFIX, SimulationLimit, note
@@ -27,6 +27,7 @@ def install(settings: Settings) -> None:
         previous(kind, error, trace)
 
     sys.excepthook = hook
+    _hook_exit()
     atexit.register(lambda: look_at(getattr(sys, "last_value", None)))
     importing.after_import("torch.multiprocessing.spawn", _hook_spawned)
 
@@ -42,6 +43,23 @@ def look_at(error: BaseException | None) -> None:
         journal.write("uncaught", type=type(error).__qualname__, touches=found)
     except Exception as problem:
         journal.problem("uncaught", problem)
+
+
+def _hook_exit() -> None:
+    """A script that gives up by itself raises SystemExit, which no hook hears of."""
+    leave = sys.exit
+
+    @functools.wraps(leave)
+    def exit(status: Any = None, /) -> NoReturn:  # noqa: A001 - stands in for sys.exit
+        if status not in (None, 0):
+            try:
+                found = touched.touched_by(sys.exc_info()[1], ends_at=sys._getframe(1))
+                journal.write("uncaught", type="SystemExit", touches=found)
+            except Exception as problem:
+                journal.problem("uncaught", problem)
+        leave(status)
+
+    sys.exit = exit
 
 
 def _hook_spawned(module: Any) -> None:

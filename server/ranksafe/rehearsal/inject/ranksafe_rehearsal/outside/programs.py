@@ -27,9 +27,15 @@ _OTHERWISE = {
 ``nvidia-smi``: the kind of entry, and what is said."""
 
 
+_installed = False
+
+
 def install() -> None:
     """Listen to the programs that are started (audit events ``subprocess.Popen`` and ``os.system``)."""
-    sys.addaudithook(_watch)
+    global _installed
+    if not _installed:
+        _installed = True
+        sys.addaudithook(_watch)
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
