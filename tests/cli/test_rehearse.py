@@ -24,9 +24,10 @@ def _request(*words: str) -> RunRequest:
     return request_of(arguments, "en", target=f"simulated:{arguments.gpus}", gpus=None)
 
 
-def test_a_rehearsal_is_two_steps_on_two_devices_unless_more_is_said() -> None:
+def test_a_rehearsal_runs_to_the_end_over_short_epochs_on_two_devices_unless_more_is_said() -> None:
     request = _request("train.py")
-    assert (request.target, request.steps, request.launcher) == ("simulated:2", 2, None)
+    assert (request.target, request.steps, request.launcher) == ("simulated:2", None, None)
+    assert request.rehearsal.short_epochs
     assert request.rehearsal.shrink is Shrink.AUTO
     assert request.rehearsal.isolation is Isolation.AUTO
 
@@ -38,10 +39,16 @@ def test_everything_can_be_chosen() -> None:
         "--timeout", "60", "--", "--gpus", "9",
     )  # fmt: skip
     options = request.rehearsal
+    assert not options.short_epochs
     assert (request.target, request.steps, request.launcher) == ("simulated:4", None, "python")
     assert (options.nodes, options.device_model, options.memory_bytes) == (2, "rtx4090", 24 * 2**30)
     assert (options.shrink, options.isolation) == (Shrink.ON, Isolation.REQUIRED)
     assert request.arguments == ("--gpus", "9")
+
+
+def test_a_number_of_steps_cuts_no_epoch() -> None:
+    request = _request("train.py", "--steps", "3")
+    assert (request.steps, request.rehearsal.short_epochs) == (3, False)
 
 
 def test_run_takes_the_same_choices() -> None:

@@ -162,7 +162,7 @@ def _settings(
         memory_bytes=80 * 2**30,
         host_memory_bytes=None,
         shrink="off",
-        steps=None,
+        short_epochs=False,
         offline=False,
         native=where.native,
     )

@@ -104,7 +104,7 @@ def nvidia_smi(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
         memory_bytes=22563 * 2**20,
         host_memory_bytes=None,
         shrink="off",
-        steps=None,
+        short_epochs=False,
         offline=False,
         native=NativeFiles((), "", ""),
     )

@@ -273,6 +273,34 @@ def test_what_the_steps_did_not_come_to_is_told(rehearsals: Rehearsals) -> None:
     assert (failed.blamed_line, failed.result.unreached) == ("dist.barrier()", ())
 
 
+_TRAINED_FOR_LONG = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+model = torch.nn.Linear(2, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(90):
+    for (rows,) in DataLoader(TensorDataset(torch.ones(200, 2)), batch_size=10):
+        model(rows.cuda()).sum().backward()
+        optimizer.step()
+print("trained")
+"""
+
+
+def test_a_long_training_is_stopped_and_told_of(rehearsals: Rehearsals) -> None:
+    script = rehearsals.write(_TRAINED_FOR_LONG)
+    passed = rehearsals.finish(script, rehearsal=RehearsalOptions(short_epochs=True))
+    assert passed.result.outcome is Outcome.SUCCEEDED, passed.explained()
+    assert (
+        "epochs of 20 batches are cut to 12: the first 4 and the last 8" in passed.result.modified
+    )
+    assert any("stopped after 100 optimizer steps" in limit for limit in passed.result.limits)
+    assert "trained" not in passed.output
+    script = rehearsals.write(_TRAINED_FOR_LONG.replace("range(90)", "range(3)"))
+    whole = rehearsals.finish(script, rehearsal=RehearsalOptions(short_epochs=True))
+    assert "trained" in whole.output, whole.explained()
+    assert not any("stopped" in limit for limit in whole.result.limits)
+
+
 def test_the_users_files_stay_as_they_are(rehearsals: Rehearsals) -> None:
     kept = rehearsals.folder / "kept.txt"
     kept.write_text("mine")

@@ -64,11 +64,11 @@ def test_numbers_that_do_not_fit_are_refused(target: str, gpus: int | None) -> N
 
 
 def test_every_process_is_told_the_same(tmp_path: Path) -> None:
-    options = RehearsalOptions(nodes=2, shrink=Shrink.ON)
+    options = RehearsalOptions(nodes=2, shrink=Shrink.ON, short_epochs=True)
     settings = settings_for(
-        _DEVICES, options, per_node=4, script=SCRIPT, directory=tmp_path, steps=2, offline=True
+        _DEVICES, options, per_node=4, script=SCRIPT, directory=tmp_path, offline=True
     )
-    assert (settings.devices, settings.nodes, settings.steps) == (4, 2, 2)
+    assert (settings.devices, settings.nodes, settings.short_epochs) == (4, 2, True)
     assert (settings.device_name, settings.capability) == ("NVIDIA L4", (8, 9))
     assert (settings.memory_bytes, settings.shrink, settings.offline) == (2**30, "on", True)
     assert Path(settings.agent_directory, "ranksafe_agent").is_dir()

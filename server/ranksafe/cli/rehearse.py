@@ -6,13 +6,14 @@ import argparse
 
 from ranksafe.cli.argument_types import positive
 from ranksafe.cli.run_options import (
+    AUTO_STEPS,
     add_common_arguments,
     add_rehearsal_arguments,
     request_of,
 )
 from ranksafe.cli.running import carry_out
 from ranksafe.localization import Language, Translated
-from ranksafe.rehearsal.settings import DEFAULT_GPUS, DEFAULT_STEPS
+from ranksafe.rehearsal.settings import DEFAULT_GPUS
 
 _HELP = {
     "gpus": Translated(
@@ -20,9 +21,10 @@ _HELP = {
         "每个节点的模拟 GPU 数（默认：{default}）",
     ).filled(default=DEFAULT_GPUS),
     "steps": Translated(
-        "stop after N optimizer steps; 0: run to the end (default: {default})",
-        "在 N 个优化器步之后停止；0 表示运行到结束（默认：{default}）",
-    ).filled(default=DEFAULT_STEPS),
+        "auto: cut long epochs, so that the script comes to its end (default); N: stop after N optimizer steps; "
+        "0: run to the end, nothing cut",
+        "auto：缩短过长的 epoch，使脚本能运行到结束（默认）；N：在 N 个优化器步之后停止；0：运行到结束，不做缩减",
+    ),
     "devices": Translated("simulated GPUs", "模拟 GPU"),
 }
 
@@ -38,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
         "--gpus", type=positive, default=DEFAULT_GPUS, metavar="N", help=text("gpus")
     )
     parser.add_argument(
-        "--steps", type=_steps, default=DEFAULT_STEPS, metavar="N", help=text("steps")
+        "--steps", type=_steps, default=AUTO_STEPS, metavar="auto|N", help=text("steps")
     )
     add_rehearsal_arguments(parser, language, title=text("devices"))
 
@@ -49,5 +51,7 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     return carry_out(request, arguments, language)
 
 
-def _steps(text: str) -> int | None:
+def _steps(text: str) -> int | str | None:
+    if text == AUTO_STEPS:
+        return text
     return None if text == "0" else positive(text)

@@ -20,6 +20,9 @@ from ranksafe.rehearsal.settings import (
 )
 from ranksafe.runs.model import RunRequest
 
+AUTO_STEPS = "auto"
+"""Of ``rehearse --steps``: everything runs, over cut data."""
+
 _HELP = {
     "script": Translated(
         "script to run; its arguments come after --", "要运行的脚本；其参数写在 -- 之后"
@@ -139,7 +142,7 @@ def request_of(
         target=target,
         gpus=gpus,
         cpu_ranks=cpu_ranks,
-        steps=arguments.steps,
+        steps=None if arguments.steps == AUTO_STEPS else arguments.steps,
         arguments=tuple(arguments.script_arguments),
         config_file=arguments.config_file,
         interpreter=arguments.python,
@@ -161,6 +164,7 @@ def rehearsal_of(arguments: argparse.Namespace) -> RehearsalOptions:
         shrink=Shrink(arguments.shrink),
         isolation=Isolation(arguments.isolation),
         confirm=Confirm(arguments.confirm),
+        short_epochs=arguments.steps == AUTO_STEPS,
     )
 
 

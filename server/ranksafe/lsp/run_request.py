@@ -61,6 +61,7 @@ def request_for(
     session: Session, uri: str, given: Mapping[str, Any], *, smoke: bool = False
 ) -> RunRequest:
     """What is to be started for a document. Raises Refused."""
+    from ranksafe.rehearsal.settings import RehearsalOptions
     from ranksafe.runs.blocking_launches import with_blocking_launches
     from ranksafe.runs.model import RunRequest
 
@@ -83,19 +84,20 @@ def request_for(
             raise Refused(UNKNOWN_TARGET.filled(target=target))
     gpus = None if is_rehearsal(target) else as_count(given.get("gpus"))
     cpu_ranks = as_count(given.get("cpuRanks"))
-    stops = smoke or (is_rehearsal(target) and given.get("toTheEnd") is not True)
+    short_epochs = is_rehearsal(target) and not smoke and given.get("toTheEnd") is not True
     request = RunRequest(
         script=script,
         target=target,
         gpus=cpu_ranks or gpus,
         cpu_ranks=cpu_ranks is not None or given.get("cpuRanks") is True,
-        steps=SMOKE_STEPS if stops else None,
+        steps=SMOKE_STEPS if smoke else None,
         arguments=choices.arguments,
         config_file=choices.config_file,
         # Elsewhere there is another one: the settings of the host or cluster name it.
         interpreter=session.workspace.options.python if is_here(target) else None,
         working_directory=session.workspace.folder_of(script),
         environment=dict(session.workspace.options.run_environment),
+        rehearsal=RehearsalOptions(short_epochs=short_epochs),
         language=session.client.language,
     )
     return with_blocking_launches(request) if given.get("blockingLaunches") is True else request

@@ -14,7 +14,6 @@ SETTINGS_FILE = "rehearsal.json"
 NODE_VARIABLE = "RANKSAFE_REHEARSAL_NODE"
 """Which simulated node a process belongs to, from 0; unset: 0."""
 DEFAULT_GPUS = 2
-DEFAULT_STEPS = 2
 DEFAULT_DEVICE_MODEL = "a100-80g"
 
 
@@ -60,6 +59,8 @@ class RehearsalOptions:
     shrink: Shrink = Shrink.AUTO
     isolation: Isolation = Isolation.AUTO
     confirm: Confirm = Confirm.AUTO
+    short_epochs: bool = False
+    """Cut long epochs, and end a training of many once it has shown what it does; the rest of the script runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class ProcessSettings:
     host_memory_bytes: int | None
     """What all ranks together may use of the real memory; None: not bounded."""
     shrink: str
-    steps: int | None
+    short_epochs: bool
     offline: bool
     """Whether the network is out of reach (isolated)."""
     native: NativeFiles

@@ -84,8 +84,11 @@ def conclude(
     limits = [*verdict.limits, *missed, *edited]
     left_out: tuple[Unreached, ...] = ()
     if rehearsal is not None and verdict.outcome is Outcome.SUCCEEDED:
-        left_out = unreached(directory, request.script.absolute(), plan.ranks, request.steps)
-        limits += unreached_in_words(left_out, request.steps)
+        limits += _stopped_early(request, evidence)
+        is_whole = not (request.steps or rehearsal.has_short_epochs or _ended_early(evidence))
+        script = request.script.absolute()
+        left_out = unreached(directory, script, plan.ranks, is_whole=is_whole)
+        limits += unreached_in_words(left_out, request.steps, is_whole=is_whole)
     return Conclusion(verdict, tuple(ranks), tuple(limits), left_out)
 
 
@@ -111,6 +114,31 @@ def _missed(request: RunRequest, evidence: Evidence, outcome: Outcome) -> list[T
     return [_NO_STEPS.filled(steps=request.steps)]
 
 
+def _ended_early(evidence: Evidence) -> bool:
+    ranks = evidence.ranks.values()
+    return any(rank.stopped or rank.trained_enough is not None for rank in ranks)
+
+
+def _stopped_early(request: RunRequest, evidence: Evidence) -> list[Translated]:
+    """A rehearsal of a long training does not come to its end; that of a Trainer comes to the script's."""
+    if request.steps is not None:
+        return []
+    ranks = list(evidence.ranks.values())
+    stopped = [rank.steps for rank in ranks if rank.stopped]
+    trained = [rank.trained_enough for rank in ranks if rank.trained_enough is not None]
+    if stopped:
+        return [_STOPPED.filled(steps=max(stopped))]
+    return [_TRAINED.filled(steps=max(trained))] if trained else []
+
+
+_STOPPED = Translated(
+    en="the run was stopped after {steps} optimizer steps, which was not its end; --steps 0 rehearses all of it",
+    zh_cn="运行在 {steps} 个优化器步之后被停止，并未到达结尾；使用 --steps 0 可完整预演",
+)
+_TRAINED = Translated(
+    en="the training was ended after {steps} optimizer steps, and the script went on; --steps 0 trains to the end",
+    zh_cn="训练在 {steps} 个优化器步之后结束，脚本继续运行；使用 --steps 0 可训练到结束",
+)
 _NO_STEPS = Translated(
     en="no optimizer step was seen: the script ran to its end, not {steps} steps",
     zh_cn="没有观察到优化器步：脚本一直运行到结束，而不是在 {steps} 步后停止",

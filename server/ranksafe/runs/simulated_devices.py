@@ -67,7 +67,6 @@ def settings_for(
     per_node: int,
     script: Path,
     directory: Path,
-    steps: int | None,
     offline: bool,
 ) -> ProcessSettings:
     """What every process is told."""
@@ -83,7 +82,7 @@ def settings_for(
         memory_bytes=devices.memory_bytes,
         host_memory_bytes=options.host_memory_bytes or host_memory_bound(),
         shrink=options.shrink.value,
-        steps=steps,
+        short_epochs=options.short_epochs,
         offline=offline,
         native=devices.native,
     )

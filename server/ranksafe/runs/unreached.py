@@ -24,9 +24,9 @@ Scope = ast.Module | Function
 
 
 def unreached(
-    directory: Path, script: Path, ranks: int | None, steps: int | None
+    directory: Path, script: Path, ranks: int | None, *, is_whole: bool
 ) -> tuple[Unreached, ...]:
-    """Findings first, then the functions that the steps left did not come to.
+    """Findings first, then the functions that a run with less data or fewer steps (not ``is_whole``) did not come to.
 
     Empty where it is not known what was executed, and for files that were edited since.
     """
@@ -37,20 +37,23 @@ def unreached(
     found: list[Unreached] = []
     for path, (text, tree) in files.items():
         found += _findings(path, text, tree, reached[path], ranks)
-    if steps is not None:
+    if not is_whole:
         trees = {path: tree for path, (_, tree) in files.items()}
         found += _functions(trees, reached)
     return tuple(found)
 
 
-def unreached_in_words(found: Sequence[Unreached], steps: int | None) -> list[Translated]:
-    """One sentence, or none."""
+def unreached_in_words(
+    found: Sequence[Unreached], steps: int | None, *, is_whole: bool
+) -> list[Translated]:
+    """One sentence, or none; ``steps``: after how many the run was stopped."""
     if not found:
         return []
     places = ", ".join(each.text for each in found[:_MOST_SHOWN])
     if len(found) > _MOST_SHOWN:
         places += ", …"
-    sentence = _NOT_REACHED if steps is None else _NOT_REACHED_IN_STEPS
+    cut = _NOT_REACHED_IN_CUT if steps is None else _NOT_REACHED_IN_STEPS
+    sentence = _NOT_REACHED if is_whole else cut
     return [sentence.filled(places=places, steps=steps)]
 
 
@@ -146,6 +149,10 @@ def _head(statement: ast.stmt) -> range:
 
 _NOT_REACHED = Translated(
     en="no rank was seen to reach {places}", zh_cn="没有观察到任何 rank 执行到 {places}"
+)
+_NOT_REACHED_IN_CUT = Translated(
+    en="not reached with less data and fewer steps: {places}; --steps 0 rehearses all of it",
+    zh_cn="数据和步数缩减后没有执行到：{places}；使用 --steps 0 可完整预演",
 )
 _NOT_REACHED_IN_STEPS = Translated(
     en="not reached in {steps} steps: {places}; --steps 0 rehearses to the end",

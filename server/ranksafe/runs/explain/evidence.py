@@ -91,6 +91,8 @@ class RankEvidence:
     fatal: tuple[Frame, ...] = ()
     steps: int = 0
     stopped: bool = False
+    trained_enough: int | None = None
+    """After how many steps a rehearsal ended its training; the script went on."""
     """Ended by a smoke run's limit."""
     group_size: int | None = None
     """World size of the largest process group seen; None: none was initialised."""
@@ -210,6 +212,10 @@ def _stopped(rank: RankEvidence, event: Mapping[str, Any]) -> None:
     rank.stopped, rank.steps = True, max(rank.steps, event["steps"])
 
 
+def _trained_enough(rank: RankEvidence, event: Mapping[str, Any]) -> None:
+    rank.trained_enough = event["steps"]
+
+
 def _silent_failure(rank: RankEvidence, event: Mapping[str, Any]) -> None:
     code = event.get("code")
     rank.suspicions.append(
@@ -238,6 +244,7 @@ _READERS = {
     "silent-failure": _silent_failure,
     "step": _step,
     "stopped": _stopped,
+    "trained-enough": _trained_enough,
 }
 
 

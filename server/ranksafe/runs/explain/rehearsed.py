@@ -34,6 +34,7 @@ class Rehearsal:
     modified: list[Translated] = field(default_factory=list)
     unavailable: list[Translated] = field(default_factory=list)
     uncaught: list[Uncaught] = field(default_factory=list)
+    has_short_epochs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,9 @@ def load_rehearsal(directory: Path) -> Rehearsal | None:
             rank = event.get("rank")
             seen = LimitSeen(str(event.get("kind", "")), message, rank)
             found.limits.append(seen)
-        elif event["event"] == "modified" and message not in found.modified:
+        elif event["event"] == "modified" and event.get("kind") == "short-epoch":
+            found.has_short_epochs = True
+        if event["event"] == "modified" and message not in found.modified:
             found.modified.append(message)
         elif event["event"] == "unavailable" and message not in found.unavailable:
             found.unavailable.append(message)

@@ -167,7 +167,6 @@ def _simulate(
         per_node=header.ranks,
         script=program,
         directory=_made(scratch / "rehearsal"),
-        steps=None,
         offline=True,
     )
     file = settings.write(scratch / "rehearsal")

@@ -49,7 +49,7 @@ def request_facts(request: RunRequest) -> dict[str, Any]:
         "target": request.target,
         "gpus": request.gpus,
         "cpu_ranks": request.cpu_ranks,
-        "steps": request.steps,
+        "steps": "auto" if options.short_epochs and request.steps is None else request.steps,
         "arguments": redacted_command(request.arguments),
         "config_file": None if request.config_file is None else str(request.config_file),
         "interpreter": None if request.interpreter is None else str(request.interpreter),
@@ -61,6 +61,7 @@ def request_facts(request: RunRequest) -> dict[str, Any]:
             "device_model": options.device_model,
             "memory_bytes": options.memory_bytes,
             "shrink": options.shrink.value,
+            "short_epochs": options.short_epochs,
             "isolation": options.isolation.value,
             "confirm": options.confirm.value,
         }

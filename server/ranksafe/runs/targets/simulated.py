@@ -11,6 +11,7 @@ from ranksafe.rehearsal.errors import RehearsalNotPossible
 from ranksafe.rehearsal.isolation import IsolationPlan, outlook, plan_isolation
 from ranksafe.rehearsal.isolation import node as node_program
 from ranksafe.rehearsal.settings import DEFAULT_GPUS, Isolation, RehearsalOptions
+from ranksafe.runs import agent
 from ranksafe.runs.errors import RunCancelled, RunNotPossible
 from ranksafe.runs.interpreter import Interpreter
 from ranksafe.runs.launch_plan import Node, Plan, free_port, launch_command
@@ -78,12 +79,13 @@ class SimulatedTarget:
             per_node=per_node,
             script=request.script,
             directory=directory,
-            steps=request.steps,
             offline=isolation.offline,
         )
         environment = isolation.changed(environment)
         give_devices(environment, settings.write(directory), ranks, request.environment)
         stops = ride_along(environment, request, directory, detectors="all")
+        if options.short_epochs:
+            environment[agent.STEPS_VARIABLE] = agent.ENOUGH_STEPS
         return Plan(
             command=command,
             environment=environment,

@@ -36,7 +36,7 @@ class Settings:
         host_memory = data.get("host_memory_bytes")
         self.host_memory_bytes: int | None = None if host_memory is None else int(host_memory)
         self.shrink: str = data.get("shrink", "off")
-        self.steps: int | None = data.get("steps")
+        self.short_epochs: bool = bool(data.get("short_epochs"))
         self.offline: bool = bool(data.get("offline"))
         self.native = Native(data["native"])
 

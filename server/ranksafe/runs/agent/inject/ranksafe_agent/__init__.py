@@ -22,7 +22,8 @@ def activate(inject_directory: str) -> None:
     rank = process.current_rank(script)
     if rank is None:
         return
-    steps = _positive(os.environ.get("RANKSAFE_RUN_STEPS"))
+    wanted_steps = os.environ.get("RANKSAFE_RUN_STEPS")
+    steps, is_short = _positive(wanted_steps), wanted_steps == "auto"
     wanted_detectors = os.environ.get("RANKSAFE_RUN_DETECTORS", "off")
     is_debugged = os.environ.get("RANKSAFE_RUN_DEBUGGED_RANK") == str(rank)
     debugpy = os.environ.get("RANKSAFE_RUN_DEBUGPY")
@@ -41,10 +42,12 @@ def activate(inject_directory: str) -> None:
         lambda: heartbeat.install(book, directory, rank, is_debugged=is_debugged),
         # Before the step counter, which ends a smoke run where the last step would still be looked at.
         lambda: _detect(book, directory, wanted_detectors),
-        lambda: step_counter.install(book, steps),
+        lambda: step_counter.install(book, steps, until_enough=is_short),
     ]
     if wanted_detectors == "all":
-        installers.append(lambda: reached.install(directory, rank, script, steps))
+        installers.append(
+            lambda: reached.install(directory, rank, script, is_short or steps is not None)
+        )
     if is_debugged:
         installers.append(lambda: _debug(book, debugpy))
     for install in installers:

@@ -75,10 +75,10 @@ class Reached:
         return _LIBRARIES.isdisjoint(path.split(os.sep))
 
 
-def install(directory: str, rank: int, script: str, steps: int | None) -> None:
-    """Note lines from now on; ``steps``: after how many the run is stopped."""
+def install(directory: str, rank: int, script: str, is_short: bool) -> None:
+    """Note lines from now on; ``is_short``: whether the run makes a few steps only."""
     modern = sys.version_info >= (3, 12)
-    if not modern and (steps is None or sys.gettrace() is not None):
+    if not modern and (not is_short or sys.gettrace() is not None):
         return
     folder = os.path.dirname(os.path.abspath(script))
     reached = Reached(os.path.join(directory, f"rank{rank}.reached"), (folder, os.getcwd()))

@@ -25,6 +25,10 @@ class Waiting:
         self.left = 0
         self.steps = 0
         """Optimizer steps made."""
+        self.epochs = 0
+        """Passes over a loader in which steps were made, as far as somebody counts them."""
+        self.epoch_began = 0
+        """After how many steps the last of them ended."""
         self.groups: dict[int, dict[str, Any]] = {}
         """By number: name and ranks."""
         self.counts: dict[int, int] = {}
@@ -39,6 +43,12 @@ class Waiting:
     def is_inside(self) -> bool:
         """Whether this thread is in one already, of which what it calls now is a part; or this is no rank."""
         return get_ident() in self.now or not self.is_rank
+
+    def epoch_ended(self) -> None:
+        """A loader has no more batches."""
+        if self.steps > self.epoch_began:
+            self.epochs += 1
+            self.epoch_began = self.steps
 
     def enter(
         self,
