@@ -18,6 +18,7 @@ from ranksafe.runs.explain.out_of_sight import out_of_sight
 from ranksafe.runs.explain.rehearsed import Verdict, judged, load_rehearsal
 from ranksafe.runs.explain.remote_paths import with_local_files
 from ranksafe.runs.explain.silent import with_silent_failures
+from ranksafe.runs.explain.ways_parted import with_parting
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.model import Failure, Outcome, RankReport, RunRequest, Unreached
 from ranksafe.runs.predicted import with_predicted_rule
@@ -64,7 +65,6 @@ def conclude(
     if ending.status == "hung":
         failures = [*ending.hang, *failures]
     failures = with_job_end(failures, evidence, load_job_end(directory), language)
-    failures = [with_predicted_rule(failure, plan.ranks) for failure in failures]
     if ending.status in OUT_OF_SIGHT:
         known = last_words(directory, evidence, user_code)
         failures = [out_of_sight(ending.status, request.target, run_id, known, language)]
@@ -74,6 +74,8 @@ def conclude(
             compare_ranks(directory, evidence)
         edited += with_local_files(evidence, directory)
         failures = with_silent_failures(failures, evidence, user_code, language)
+        failures = with_parting(failures, directory, evidence, user_code, language)
+    failures = [with_predicted_rule(failure, plan.ranks) for failure in failures]
     outcome = _outcome(ending, evidence.returncode, failures)
     rehearsal = load_rehearsal(directory)
     if rehearsal is None:

@@ -105,6 +105,8 @@ class Failure:
     explanation: Translated
     """What it means and what to do."""
     root_cause: bool = True
+    related: tuple[tuple[str, int], ...] = ()
+    """Lines that belong to it, by file: where the ways of the ranks parted, then where the others were."""
     excerpt: tuple[str, ...] = ()
     """The raw end of the log, where nothing better is known."""
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from ranksafe.checker.analysis import Analyzer
 from ranksafe.checker.configuration import Configuration
+from ranksafe.checker.finding import Finding
 from ranksafe.checker.registry import Registry
 from ranksafe.launch.context import LaunchContext
 from ranksafe.runs.explain.signatures import candidates_of
+from ranksafe.runs.explain.ways_parted import KINDS as OF_ORDER
 from ranksafe.runs.model import Failure, Frame
-from ranksafe.runs.watch.hang import KIND as HANG
 from ranksafe.source.position import Range
 
 _ORDER_OF_COLLECTIVES = "RS4"
+_UNBOUND = re.compile(r"\AUnboundLocalError: ")
+"""What a rank meets that did not take the branch in which the others made a value."""
 _LONGEST_FILE = 2_000_000
 
 
@@ -24,8 +28,8 @@ def with_predicted_rule(failure: Failure, gpus: int | None) -> Failure:
 
     Unchanged where no rule is a candidate, or none of them has a finding there; a code that is no candidate stays.
     """
-    if failure.kind == HANG:
-        return _with_rule_of_hang(failure, gpus)
+    if failure.kind in OF_ORDER or _UNBOUND.search(failure.message):
+        return _with_rule_of_order(failure, gpus)
     candidates = candidates_of(failure.kind)
     if not candidates or failure.code not in (None, *candidates):
         return failure
@@ -34,27 +38,41 @@ def with_predicted_rule(failure: Failure, gpus: int | None) -> Failure:
     return failure if nearest is None else replace(failure, code=nearest[2])
 
 
-def _with_rule_of_hang(failure: Failure, gpus: int | None) -> Failure:
-    """``failure`` with the code of a rule that predicts a hang at the very line: one that the finding is on, or names
-    as the place where ranks wait. Of several, the finding on the line itself."""
+def _with_rule_of_order(failure: Failure, gpus: int | None) -> Failure:
+    """``failure`` with the code of a rule that predicts it: one with a finding on the very line, where the ways of the
+    ranks parted, where the others were, or on a call that led there; or that names such a line as another place of its
+    own. Of several, the first in this order."""
     if failure.code is not None or failure.filename is None or failure.line is None:
         return failure
-    path, row = Path(failure.filename), failure.line - 1
-    text = _text_of(path)
-    if text is None:
-        return failure
+    own = [frame for frame in reversed(failure.frames) if frame.in_user_code]
+    places = dict.fromkeys(
+        [
+            (failure.filename, failure.line),
+            *failure.related,
+            *((frame.filename, frame.line) for frame in own),
+        ]
+    )
     configuration = Configuration(select=(_ORDER_OF_COLLECTIVES,))
-    findings = Analyzer(Registry.load(), configuration, LaunchContext(gpus=gpus)).open(path, text)
-    own = [each for each in findings.findings if _covers(each.range, row)]
-    named = [
-        each
-        for each in findings.findings
-        if any(
-            related.path in (None, path) and _covers(related.range, row) for related in each.related
-        )
-    ]
-    found = next(iter((*own, *named)), None)
-    return failure if found is None else replace(failure, code=found.code)
+    analyzer = Analyzer(Registry.load(), configuration, LaunchContext(gpus=gpus))
+    findings: dict[Path, tuple[Finding, ...]] = {}
+    for filename, _ in places:
+        path = Path(filename)
+        if path not in findings:
+            text = _text_of(path)
+            findings[path] = () if text is None else tuple(analyzer.open(path, text).findings)
+    for filename, line in places:
+        path, row = Path(filename), line - 1
+        for finding in findings[path]:
+            if _covers(finding.range, row):
+                return replace(failure, code=finding.code)
+        for file, found in findings.items():
+            for finding in found:
+                if any(
+                    (related.path or file) == path and _covers(related.range, row)
+                    for related in finding.related
+                ):
+                    return replace(failure, code=finding.code)
+    return failure
 
 
 def _covers(place: Range, row: int) -> bool:

@@ -52,6 +52,10 @@ def failure_json(failure: Failure, language: Language = "en") -> dict[str, Any]:
         "frames": [_frame(frame) for frame in failure.frames],
         "explanation": failure.explanation.in_language(language),
         "root_cause": failure.root_cause,
+        "related": [
+            {"filename": filename, "location": _location(line, None)}
+            for filename, line in failure.related
+        ],
         "excerpt": list(failure.excerpt),
     }
 

@@ -13,8 +13,8 @@ from ranksafe.checker.finding import Level
 from ranksafe.checker.registry import Registry
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
+from ranksafe.runs.executed_lines import Executed, lines_of_any, unchanged_text
 from ranksafe.runs.model import Unreached
-from ranksafe.runs.reached_lines import lines_of_any, unchanged_text
 
 _MOST_SHOWN: Final = 5
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -66,7 +66,7 @@ def _parsed(path: Path, directory: Path) -> tuple[str, ast.Module] | None:
 
 
 def _findings(
-    path: Path, text: str, tree: ast.Module, lines: set[int], ranks: int | None
+    path: Path, text: str, tree: ast.Module, lines: frozenset[int], ranks: int | None
 ) -> Iterator[Unreached]:
     configuration = load_configuration(path.parent).configuration
     analysis = Analyzer(Registry.load(), configuration, LaunchContext(gpus=ranks)).open(path, text)
@@ -77,9 +77,7 @@ def _findings(
             yield Unreached(str(path), line, finding.code)
 
 
-def _functions(
-    trees: Mapping[Path, ast.Module], reached: Mapping[Path, set[int]]
-) -> Iterator[Unreached]:
+def _functions(trees: Mapping[Path, ast.Module], reached: Executed) -> Iterator[Unreached]:
     """Each function that no rank has entered, at the first call of it that was not reached in code that was."""
     left: set[str] = set()
     for path, tree in trees.items():
@@ -99,7 +97,7 @@ def _functions(
                             yield Unreached(str(path), call.lineno, call.id)
 
 
-def _is_entered(scope: Scope, lines: set[int]) -> bool:
+def _is_entered(scope: Scope, lines: frozenset[int]) -> bool:
     return any(not lines.isdisjoint(_head(statement)) for statement in _statements(scope.body))
 
 

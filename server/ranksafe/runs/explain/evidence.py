@@ -118,6 +118,8 @@ class Evidence:
     """As the process's; "timed-out" where it was ended for taking too long, "hung" where its ranks hung."""
     returncode: int | None = None
     expected_ranks: int | None = None
+    parted: tuple[tuple[int, tuple[Frame, ...]], ...] = ()
+    """Two ranks that called different collectives, and from where; the second's frames empty: it called none."""
     going_on: bool = False
     """Whether the run has not ended, so that more may come."""
     open_ended: bool = False

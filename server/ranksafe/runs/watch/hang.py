@@ -180,8 +180,8 @@ _SILENT = Translated(
     zh_cn="{ranks} 已有 {seconds} 秒没有任何动静，最后一次见于 {place}",
 )
 _PASSED_BY = Translated(
-    en="{ranks} made another call in its place and is at {place} now",
-    zh_cn="{ranks} 在该处执行了另一个调用，现在位于 {place}",
+    en="{ranks} made another call in its place at {place}",
+    zh_cn="{ranks} 在 {place} 执行了另一个调用",
 )
 _ENDED = Translated(en="{ranks} ended {seconds} s ago", zh_cn="{ranks} 已在 {seconds} 秒前结束")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.ways_parted import with_parting
 from ranksafe.runs.model import Failure, RunEvent, RunRequest
 from ranksafe.runs.predicted import with_predicted_rule
 from ranksafe.runs.watch.devices import devices_in_use
@@ -45,6 +46,7 @@ class Observer:
         self._request = request
         self._ranks = ranks
         self._directory = directory
+        self._user_code = user_code
         self._watchdog = Watchdog(
             directory, user_code, request.language, own_machine=request.target == "local"
         )
@@ -121,7 +123,8 @@ class Observer:
         if not hang.failures:
             self.ends_run = True
             return RunEvent("hang", hang.sentence.in_language(language))
-        hang.failures = tuple(self._with_rule(failure) for failure in hang.failures)
+        parted = with_parting(hang.failures, self._directory, None, self._user_code, language)
+        hang.failures = tuple(self._with_rule(failure) for failure in parted)
         self.ends_run = self._request.on_hang == "stop"
         sentence = (_STOPPED if self.ends_run else _REPORTED).filled(what=hang.sentence)
         return RunEvent("hang", sentence.in_language(language), failures=hang.failures)

@@ -60,6 +60,8 @@ class WatchedRank:
         self.ended_at: float | None = None
         self.end_frames: tuple[Frame, ...] = ()
         """Where it asked for its end, if it did."""
+        self.ended_well = False
+        """It came to its end by itself, with status 0: its process tells nothing more."""
         self.raised = False
         self.unchanged_since = 0.0
         """Since when stack, steps and collectives are the same, whatever the processor does."""

@@ -13,7 +13,7 @@ from ranksafe.runs.explain.collective_order import Calls, Group, calls_of
 from ranksafe.runs.explain.evidence import frames_from, parse_entry
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.remote_paths import LocalFiles, local_files
-from ranksafe.runs.model import Failure, RankState
+from ranksafe.runs.model import Failure, Frame, RankState
 from ranksafe.runs.watch import stacks
 from ranksafe.runs.watch.beat import Beat, Wait, read_beat
 from ranksafe.runs.watch.deadlock import stuck_ranks
@@ -33,6 +33,8 @@ _SUSPECT_SECONDS = 2.0
 """For how long ranks must have waited in vain before they are asked where they are."""
 _SETTLED_SECONDS = 4.0
 """The same before they are said to hang; a lost connection shows within it."""
+_LOST_SECONDS = 1.0
+"""After the end of a rank; those that waited for it have lost their connection by then, where they notice it."""
 _AFTER_A_FAILURE_SECONDS = 25.0
 """Launchers end the other ranks once one has failed; this is for when they do not."""
 _OLD_SECONDS = 6.0
@@ -90,7 +92,9 @@ class Watchdog:
             self._unheard.started(rank, entry["pid"])
         if event in ("exit", "os-exit"):
             watched.ended_at = float(entry.get("time", 0.0))
-            watched.end_frames = frames_from((entry.get("asked") or entry).get("frames"))
+            asked = entry.get("asked") or entry
+            watched.end_frames = frames_from(asked.get("frames"))
+            watched.ended_well = event == "exit" and not asked.get("status")
         if event == "exception" and not entry.get("thread"):
             watched.raised = True
 
@@ -167,7 +171,12 @@ class Watchdog:
         settled = min(newest - standings[rank].since for rank in stuck)
         causes = frozenset(stuck) | frozenset(rank for found in stuck.values() for rank in found)
         failed = [rank for rank, each in self.ranks.items() if each.raised]
-        if settled < _SUSPECT_SECONDS or self.hang is not None:
+        if self.hang is not None:
+            return
+        if not failed and all(self._is_certain(rank, standings[rank]) for rank in causes):
+            self.hang = self._explained(standings, stuck, sorted(causes), newest)
+            return
+        if settled < _SUSPECT_SECONDS:
             return
         if causes != self._suspects:
             self._suspects = causes
@@ -187,6 +196,22 @@ class Watchdog:
         standings.update(_named(standings, open_waits(answers)))
         self.hang = self._explained(standings, stuck, sorted(causes), newest)
 
+    def _is_certain(self, rank: int, standing: Standing) -> bool:
+        """Whether what a rank does at a deadlock needs no second look.
+
+        Counted collectives of main threads only grow in number: who has not come to one by its latest beat had not
+        when the other was in it, so that ranks which wait for each other in these do so at the same time, however
+        old the beats. A rank that went on counts where it made another call.
+        """
+        wait = standing.wait
+        if standing.kind is Kind.ENDED:
+            gone = self._newest() - standing.since
+            return self.ranks[rank].ended_well and gone >= _LOST_SECONDS
+        if standing.kind is Kind.WORKS:
+            return True
+        is_counted = wait is not None and wait.group is not None and wait.number is not None
+        return standing.kind is Kind.WAITS and is_counted and not (wait and wait.frames)
+
     def _ask(self) -> str:
         """A question to all ranks; one that nobody hears (a full disk) stays without an answer."""
         try:
@@ -205,11 +230,25 @@ class Watchdog:
         for rank in involved:
             frames = self.ranks[rank].frames
             passed_by = rank not in stuck and standings[rank].kind is Kind.WORKS
+            if passed_by:
+                frames = self._called_instead(rank, standings, stuck) or frames
             stands.append(
                 stand_of(rank, standings[rank], frames, newest, self.user_code, passed_by=passed_by)
             )
         sentence, failures = explained(stands, self.user_code, self.language)
         return Hang(sentence, tuple(failures))
+
+    def _called_instead(
+        self, rank: int, standings: Mapping[int, Standing], stuck: Mapping[int, frozenset[int]]
+    ) -> tuple[Frame, ...]:
+        """Where a rank made another call as the one that others wait in."""
+        for waiting, waited in stuck.items():
+            wait = standings[waiting].wait
+            if rank in waited and wait is not None and wait.group is not None:
+                for group, calls in self._calls.get(rank, {}).items():
+                    if group.name == wait.group and wait.number in calls.kept:
+                        return frames_from(calls.kept[wait.number].place)
+        return ()
 
     def _call_of(self, rank: int, group: str, number: int) -> str | None:
         """From what was remembered when the suspicion arose."""
@@ -221,14 +260,11 @@ class Watchdog:
     def _remember_calls(self, standings: Mapping[int, Standing]) -> None:
         """Read what every rank has called, once for each wait that goes on although nobody is behind: it may be that
         a rank made another call as this number."""
-        newest = self._newest()
         for rank, standing in standings.items():
             wait = standing.wait
             if wait is None or wait.number is None or (rank, wait.since) in self._compared:
                 continue
             members = [standings[other] for other in wait.ranks if other in standings]
-            if newest - wait.since < _SUSPECT_SECONDS:
-                continue
             if all(each.count(wait.group) >= wait.number for each in members):
                 self._compared.add((rank, wait.since))
                 self._calls = {other: self._read_calls(other) for other in self.ranks}

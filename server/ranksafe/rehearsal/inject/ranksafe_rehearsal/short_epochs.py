@@ -2,8 +2,9 @@
 
 torch's DataLoader leaves out batches in the middle of an epoch; what goes wrong at the first ones or at the last goes
 wrong still. The number left out is a multiple of `UNIT` and depends on the number of batches alone: where ranks have
-the same number they keep the same, where one has a batch more they still differ, and the last partial group of accumulated
-batches is as it was. A data set that does not say its length is left alone; the number of steps ends the training.
+the same number they keep the same, where one has a batch more they still differ, and the last partial group of
+accumulated batches is as it was. A data set that does not say its length is left alone; the number of steps ends the
+training.
 """
 
 from __future__ import annotations

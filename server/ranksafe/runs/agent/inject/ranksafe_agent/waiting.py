@@ -56,9 +56,10 @@ class Waiting:
         group: int | None = None,
         number: int | None = None,
         peers: tuple[int, ...] | None = None,
+        thread: int | None = None,
     ) -> None:
-        """This thread goes into a collective or a transfer; ``peers``: the other ranks of a transfer."""
-        self.now[get_ident()] = (time.time(), call, group, number, peers)
+        """This thread, or another, goes into a collective or a transfer; ``peers``: the other ranks of a transfer."""
+        self.now[thread or get_ident()] = (time.time(), call, group, number, peers)
         self.entered += 1
 
     def leave(self) -> None:

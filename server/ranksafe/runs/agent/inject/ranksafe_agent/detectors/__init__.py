@@ -28,7 +28,11 @@ def install(journal: Journal, directory: str, mode: str) -> None:
 
     watch = Watch(journal, directory)
     hooks: dict[str, list[Callable[[Any], None]]] = {}
-    parts = [replicas.hooks(watch), collectives.hooks(watch), files.hooks(watch)]
+    parts = [
+        replicas.hooks(watch),
+        collectives.hooks(watch, with_wrapped=mode == ALL),
+        files.hooks(watch),
+    ]
     if mode == ALL:
         from . import training
 

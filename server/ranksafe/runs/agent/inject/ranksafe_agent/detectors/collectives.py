@@ -2,8 +2,9 @@
 
 The ring is a file mapped into memory, so noting a call costs microseconds and no system call, and what was noted is
 there however the process ends. Names (of groups, of calls, of places in the source) are numbered and go to the journal
-once. Only Python's calls are seen: the collectives that DistributedDataParallel makes in C++ are not. What a thread is
-in at the moment, sends and receives too, is kept in ``ranksafe_agent.waiting`` for the heartbeat.
+once. Only Python's calls are seen; of the collectives that DistributedDataParallel makes in C++ where they begin
+(``wrapped_models``). What a thread is in at the moment, sends and receives too, is kept in
+``ranksafe_agent.waiting`` for the heartbeat.
 
 `RECORD` and the file's name are read by ``ranksafe.runs.explain.collective_order``.
 """
@@ -64,15 +65,28 @@ Listener = Callable[[str, Any], Any]
 listeners: list[Listener] = []
 
 
-def hooks(watch: Watch) -> dict[str, Callable[[Any], None]]:
-    """What to do after which import."""
-    return {"torch.distributed.distributed_c10d": functools.partial(_hook, watch)}
+def hooks(watch: Watch, *, with_wrapped: bool) -> dict[str, Callable[[Any], None]]:
+    """What to do after which import; ``with_wrapped``: see DistributedDataParallel's, at the cost of a call for each
+    gradient."""
+    calls = Calls(watch)
+    found: dict[str, Callable[[Any], None]] = {
+        "torch.distributed.distributed_c10d": functools.partial(_hook, calls)
+    }
+    if with_wrapped:
+        found["torch.nn.parallel.distributed"] = functools.partial(_hook_wrapped, calls)
+    return found
 
 
-def _hook(watch: Watch, module: Any) -> None:
+def _hook_wrapped(calls: Calls, module: Any) -> None:
+    from . import wrapped_models
+
+    wrapped_models.hook(calls, module)
+
+
+def _hook(calls: Calls, module: Any) -> None:
     from . import transfers
 
-    calls = _Calls(watch, module)
+    watch, calls.module = calls.watch, module
     for name in sorted(_SAME_SHAPE | _ANY_SHAPE):
         original = getattr(module, name, None)
         if callable(original):
@@ -80,13 +94,14 @@ def _hook(watch: Watch, module: Any) -> None:
     watch.attempt(transfers.hook, watch, module)
 
 
-class _Calls:
+class Calls:
     """Runs before every collective of a training loop, where no cache is warm: each call it makes itself costs
     microseconds."""
 
-    def __init__(self, watch: Watch, module: Any) -> None:
+    def __init__(self, watch: Watch) -> None:
         self.watch = watch
-        self.module = module
+        self.module: Any = None
+        """``torch.distributed.distributed_c10d``, once it is imported."""
         self.lock = threading.Lock()
         self.ring: mmap.mmap | None = None
         self.calls = 0
@@ -147,13 +162,20 @@ class _Calls:
         key: Any = name
         if sized and hasattr(tensor, "dtype"):
             key = (name, tensor.dtype, tensor.numel())
-        frame = sys._getframe(2)
+        self.write(group, key, sys._getframe(2), thread)
+
+    def note_of_group(self, group: Any, name: str, frame: FrameType, thread: int) -> None:
+        """The same for what has no arguments: a call that ``frame`` makes."""
+        self.write(self._number_of(group), name, frame, thread)
+
+    def write(self, group: int, key: Any, frame: FrameType, thread: int) -> None:
+        """Write a call of the group with this number."""
         # Not by the code object itself: CPython hashes all of it, each time.
         place = self.near.get((id(frame.f_code), frame.f_lasti))
         with self.lock:
             call, text = self.known.get(key) or self._new_call(key)
             if place is None:
-                place = self._new_place(frame)
+                place = self._new_place(frame, thread)
             if self.ring is None:
                 self.ring = self._open()
             start = self.calls % SLOTS * RECORD.size
@@ -163,8 +185,8 @@ class _Calls:
             RECORD.pack_into(self.ring, start, self.calls, count, group, call, place, since)
         waiting.here.now[thread] = (since, text, group, count, None)
 
-    def _new_place(self, frame: FrameType) -> int:
-        place = self._place()
+    def _new_place(self, frame: FrameType, thread: int) -> int:
+        place = self._place(None if thread == get_ident() else frame)
         code = frame.f_code
         if is_user_file(code.co_filename) and len(self.kept) < _MOST_NAMES:
             self.kept.append(code)
@@ -215,17 +237,16 @@ class _Calls:
             waiting.here.groups[number] = described
             return number
 
-    def _place(self) -> int:
-        frame = user_frame()
+    def _place(self, of_other_thread: FrameType | None) -> int:
+        frame = user_frame(of_other_thread)
         if frame is None:
-            frame = sys._getframe(1)  # autograd's own threads have no frame of the user's
             key: Any = "no user code"
         else:
             key = (frame.f_code, frame.f_lineno)
         known = self.places.get(key)
         if known is not None:
             return known
-        frames = [each for each in stack() if is_user_file(each["file"])]
+        frames = [each for each in stack(of_other_thread) if is_user_file(each["file"])]
         return self._number("place", self.places, key, frames)
 
     def _number(self, table: str, known: dict[Any, int], key: Any, value: Any) -> int:

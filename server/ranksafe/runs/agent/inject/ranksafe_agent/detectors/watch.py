@@ -40,9 +40,9 @@ def is_user_file(filename: str) -> bool:
     return known
 
 
-def user_frame() -> FrameType | None:
-    """The innermost frame of the user's code on this thread's stack."""
-    frame: FrameType | None = sys._getframe(1)
+def user_frame(start: FrameType | None = None) -> FrameType | None:
+    """The innermost frame of the user's code on this thread's stack, or from ``start`` outwards."""
+    frame: FrameType | None = start or sys._getframe(1)
     for _ in range(_DEEPEST):
         if frame is None or is_user_file(frame.f_code.co_filename):
             return frame
@@ -50,9 +50,10 @@ def user_frame() -> FrameType | None:
     return None
 
 
-def stack() -> list[dict[str, Any]]:
-    """This thread's stack as plain data, outermost first, without our own frames."""
-    summary = traceback.StackSummary.extract(exceptions.walk(sys._getframe(1)), lookup_lines=False)
+def stack(start: FrameType | None = None) -> list[dict[str, Any]]:
+    """This thread's stack, or that of ``start``, as plain data, outermost first, without our own frames."""
+    frames = exceptions.walk(start or sys._getframe(1))
+    summary = traceback.StackSummary.extract(frames, lookup_lines=False)
     summary.reverse()
     theirs = [
         frame

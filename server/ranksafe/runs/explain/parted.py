@@ -1,0 +1,287 @@
+"""Where the ways of two ranks parted, one of which waits in vain: the branch, the handler, the early exit or the loop.
+
+Known from the stack of the rank that waits and the lines that both have executed: what stands around its line, or
+before it, that one of them has entered and the other has not. Only what decides over that line counts, and where a
+rank has been in both arms of a branch before, the lines do not tell: then this is silent.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ranksafe.localization import Translated
+from ranksafe.runs.executed_lines import Executed
+from ranksafe.runs.model import Frame
+
+_LARGEST_FILE = 2_000_000
+_MOST_LOOPS = 2
+Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_EXITS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
+_WORDS = {ast.Break: "break", ast.Continue: "continue", ast.Return: "return", ast.Raise: "raise"}
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What is known of one rank."""
+
+    rank: int
+    executed: Executed
+    frames: tuple[Frame, ...] = ()
+    """Of the user's code, where it waits, or where it is; empty: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """A place where two ranks parted, in words, and its lines, the telling one first."""
+
+    text: Translated
+    filename: str
+    lines: tuple[int, ...]
+
+
+def parting_of(waiting: Way, other: Way) -> Parting | None:
+    """Why ``other`` does not come to where ``waiting`` is; None where the lines do not tell."""
+    places = [_Place.of(frame, waiting, other) for frame in waiting.frames]
+    known = [place for place in places if place is not None]
+    for place in known:
+        found = place.around() or place.left_by() or place.caught()
+        if found is not None:
+            return found
+    return _in_loops(known, other)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One line of the waiting rank's stack in its function, and what both have executed of the file."""
+
+    filename: str
+    line: int
+    scope: Scope
+    ours: frozenset[int]
+    theirs: frozenset[int]
+    ranks: tuple[int, int]
+
+    @classmethod
+    def of(cls, frame: Frame, waiting: Way, other: Way) -> _Place | None:
+        path = Path(frame.filename).resolve()
+        ours, theirs = waiting.executed.get(path), other.executed.get(path)
+        tree = _tree(path)
+        if ours is None or theirs is None or tree is None or frame.line not in ours:
+            return None
+        scope = _scope_at(tree, frame.line)
+        ranks = (waiting.rank, other.rank)
+        return cls(frame.filename, frame.line, scope, ours, theirs, ranks)
+
+    def around(self) -> Parting | None:
+        """A branch or handler around the line that the other has come to and not entered, the outermost."""
+        for block in _blocks_at(self.scope, self.line):
+            head, body = block
+            inside = _lines_of(body)
+            if self.theirs.isdisjoint(inside) and not self.theirs.isdisjoint(_head(head)):
+                line = head.lineno
+                if isinstance(head, ast.Try):
+                    line = next(h.lineno for h in head.handlers if h.body is body)
+                words = _HANDLER if isinstance(head, ast.Try) else _ENTERED
+                return self.told(words, *self.ranks, line)
+        return None
+
+    def left_by(self) -> Parting | None:
+        """A statement by which only the other left the function, the loop or the pass before it came to the line."""
+        for exit_, loop in _exits(self.scope):
+            if exit_.lineno not in self.theirs or exit_.lineno in self.ours:
+                continue
+            if _skips(exit_, loop, self.line):
+                condition = _condition_of(self.scope, exit_)
+                lines = (exit_.lineno, *([condition] if condition else []))
+                text = _EXIT_UNDER if condition else _EXIT
+                return self.told(text, *self.ranks, *lines, word=_WORDS[type(exit_)])
+        return None
+
+    def caught(self) -> Parting | None:
+        """An exception handler that only the other has entered, of a statement that both came to."""
+        for node in _own_nodes(self.scope):
+            if not isinstance(node, ast.Try) or self.ours.isdisjoint(_lines_of(node.body)):
+                continue
+            if node.lineno > self.line and not _share_a_loop(self.scope, node.lineno, self.line):
+                continue
+            for handler in node.handlers:
+                inside = _lines_of(handler.body)
+                if self.ours.isdisjoint(inside) and not self.theirs.isdisjoint(inside):
+                    return self.told(_HANDLER, *reversed(self.ranks), handler.lineno)
+        return None
+
+    def loops(self) -> list[ast.stmt]:
+        """The loops around the line, the innermost first."""
+        around = [node for node in _own_nodes(self.scope) if isinstance(node, _LOOPS)]
+        return [node for node in reversed(around) if _covers_body(node, self.line)]
+
+    def told(
+        self, text: Translated, rank: int, peer: int, line: int, *more: int, word: str = ""
+    ) -> Parting:
+        """A parting of two ranks at a line in words that may name another line and a keyword, too."""
+        name = Path(self.filename).name
+        values: dict[str, object] = {"rank": rank, "peer": peer, "place": f"{name}:{line}"}
+        if more:
+            values["outer"] = f"{name}:{more[0]}"
+        return Parting(text.filled(word=word, **values), self.filename, (line, *more))
+
+
+def _in_loops(places: Sequence[_Place], other: Way) -> Parting | None:
+    """The loops that the waiting rank is in and the other is not, the innermost first.
+
+    Where it is not known where the other is, it has ended or gone on: then all loops are named, for it may be any.
+    """
+    found: list[tuple[_Place, int]] = []
+    for place in reversed(places):
+        for loop in place.loops():
+            if not _is_in(other, place, loop):
+                found.append((place, loop.lineno))
+    if not found:
+        return None
+    place = found[0][0]
+    of_file = tuple(row for each, row in found if each.filename == place.filename)[:_MOST_LOOPS]
+    return place.told(_LOOP if len(of_file) == 1 else _LOOPS_AROUND, *place.ranks, *of_file)
+
+
+def _is_in(other: Way, place: _Place, loop: ast.stmt) -> bool:
+    path = Path(place.filename).resolve()
+    return any(
+        Path(frame.filename).resolve() == path and _covers_body(loop, frame.line)
+        for frame in other.frames
+    )
+
+
+def _tree(path: Path) -> ast.Module | None:
+    try:
+        if path.stat().st_size > _LARGEST_FILE:
+            return None
+        return ast.parse(path.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _scope_at(tree: ast.Module, line: int) -> Scope:
+    """The innermost function around a line, else the file."""
+    found: Scope = tree
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _covers_body(node, line):
+            found = node
+    return found
+
+
+def _own_nodes(scope: Scope) -> Iterator[ast.AST]:
+    """Everything in a scope but what is in functions and classes within, outer nodes before inner ones."""
+    waiting: list[ast.AST] = list(scope.body)
+    while waiting:
+        node = waiting.pop(0)
+        yield node
+        if not isinstance(node, _SCOPES):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _blocks_at(scope: Scope, line: int) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
+    """The arms of branches, bodies of loops and handlers around a line, the outermost first."""
+    for node in _own_nodes(scope):
+        blocks: list[list[ast.stmt]] = []
+        if isinstance(node, ast.If):
+            blocks = [node.body, node.orelse]
+        elif isinstance(node, _LOOPS):
+            blocks = [node.body]
+        elif isinstance(node, ast.Try):
+            blocks = [handler.body for handler in node.handlers]
+        for block in blocks:
+            if any(_covers(each, line) for each in block):
+                assert isinstance(node, ast.stmt)
+                yield node, block
+
+
+def _exits(
+    scope: Scope,
+) -> Iterator[tuple[ast.Break | ast.Continue | ast.Return | ast.Raise, ast.stmt | None]]:
+    """The statements that leave a loop, a pass or the function, each with the innermost loop around it."""
+    loops = [node for node in _own_nodes(scope) if isinstance(node, _LOOPS)]
+    for node in _own_nodes(scope):
+        if isinstance(node, _EXITS):
+            around = [loop for loop in loops if _covers_body(loop, node.lineno)]
+            yield node, around[-1] if around else None
+
+
+def _skips(exit_: ast.stmt, loop: ast.stmt | None, line: int) -> bool:
+    """Whether who leaves by a statement does not come to a line of the same function, or no more."""
+    within = loop is not None and _covers_body(loop, line)
+    if isinstance(exit_, ast.Break):
+        return within
+    if isinstance(exit_, ast.Continue):
+        return within and exit_.lineno < line
+    return within or exit_.lineno < line
+
+
+def _condition_of(scope: Scope, statement: ast.stmt) -> int | None:
+    """The line of the innermost branch or handler around a statement."""
+    line: int | None = None
+    for node in _own_nodes(scope):
+        if isinstance(node, ast.If | ast.ExceptHandler):
+            arms = [*node.body, *getattr(node, "orelse", ())]
+            line = node.lineno if any(_covers(each, statement.lineno) for each in arms) else line
+    return line
+
+
+def _share_a_loop(scope: Scope, one: int, other: int) -> bool:
+    return any(
+        isinstance(node, _LOOPS) and _covers_body(node, one) and _covers_body(node, other)
+        for node in _own_nodes(scope)
+    )
+
+
+def _lines_of(block: Sequence[ast.stmt]) -> range:
+    return range(block[0].lineno, (block[-1].end_lineno or block[-1].lineno) + 1)
+
+
+def _head(statement: ast.stmt) -> range:
+    """The lines of a statement before those it holds."""
+    body: list[ast.stmt] = getattr(statement, "body", None) or []
+    if isinstance(statement, ast.Try):
+        return _lines_of(body)
+    end = body[0].lineno if body else statement.lineno + 1
+    return range(statement.lineno, max(end, statement.lineno + 1))
+
+
+def _covers(node: ast.stmt, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)
+
+
+def _covers_body(node: ast.AST, line: int) -> bool:
+    body: list[ast.stmt] = getattr(node, "body", None) or []
+    return any(_covers(each, line) for each in body)
+
+
+_ENTERED = Translated(
+    en="rank {rank} took the branch at {place}, rank {peer} did not",
+    zh_cn="rank {rank} 进入了 {place} 的分支，而 rank {peer} 没有",
+)
+_HANDLER = Translated(
+    en="rank {rank} handled an exception at {place}, rank {peer} did not",
+    zh_cn="rank {rank} 在 {place} 处理了异常，而 rank {peer} 没有",
+)
+_EXIT = Translated(
+    en="rank {peer} left by `{word}` at {place}, rank {rank} did not",
+    zh_cn="rank {peer} 在 {place} 通过 `{word}` 离开，而 rank {rank} 没有",
+)
+_EXIT_UNDER = Translated(
+    en="rank {peer} left by `{word}` at {place} (under the condition at {outer}), rank {rank} did not",
+    zh_cn="rank {peer} 在 {place} 通过 `{word}` 离开（条件位于 {outer}），而 rank {rank} 没有",
+)
+_LOOP = Translated(
+    en="rank {rank} is in a pass of the loop at {place} that rank {peer} does not make",
+    zh_cn="rank {rank} 正在执行 {place} 的循环中的一轮，而 rank {peer} 没有这一轮",
+)
+_LOOPS_AROUND = Translated(
+    en="rank {rank} is in a pass of the loop at {place}, or of the one around it at {outer}, that rank {peer} does not "
+    "make",
+    zh_cn="rank {rank} 正在执行 {place} 的循环（或其外层 {outer} 的循环）中的一轮，而 rank {peer} 没有这一轮",
+)

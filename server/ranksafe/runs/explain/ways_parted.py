@@ -1,0 +1,116 @@
+"""Failures that ranks met because they called different collectives, with the place where their ways parted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from ranksafe.localization import Language
+from ranksafe.runs.executed_lines import Executed, executed_lines
+from ranksafe.runs.explain.evidence import Evidence
+from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.parted import Parting, Way, parting_of
+from ranksafe.runs.model import Failure, Frame
+
+KINDS: Final = frozenset(
+    {
+        "collective-mismatch",
+        "collective-shape-mismatch",
+        "collective-timeout",
+        "hang",
+        "peer-lost",
+        "rank-left-early",
+        "time-limit",
+    }
+)
+"""What becomes of ranks that do not call the same collectives."""
+_OF_A_PEER: Final = "rank-left-early"
+"""Told of one rank, with the stack of another."""
+
+
+def with_parting(
+    failures: Sequence[Failure],
+    directory: Path,
+    evidence: Evidence | None,
+    user_code: UserCode,
+    language: Language,
+) -> list[Failure]:
+    """``failures``, the roots among them with the place where ranks parted, where their lines tell.
+
+    ``evidence``: of a run that has ended.
+    """
+    of_order = [each for each in failures if each.kind in KINDS]
+    roots = [each for each in of_order if each.root_cause]
+    if not roots:
+        return list(failures)
+    known = {rank: lines for rank, lines in executed_lines(directory).items() if lines is not None}
+    stacks: dict[int | None, tuple[Frame, ...]] = {}
+    for rank, frames in () if evidence is None else evidence.parted:
+        stacks[rank] = user_code.marked(frames)
+    for each in of_order:
+        stacks.setdefault(None if each.kind == _OF_A_PEER else each.rank, each.frames)
+    found = _first_parting(known, stacks)
+    lines = [] if found is None else [(found.filename, line) for line in found.lines]
+    lines += [
+        (frames[-1].filename, frames[-1].line) for frames in map(_own, stacks.values()) if frames
+    ]
+    return [
+        _with_place(each, found, lines, language) if each in roots else each for each in failures
+    ]
+
+
+def _first_parting(
+    executed: Mapping[int, Executed], stacks: Mapping[int | None, tuple[Frame, ...]]
+) -> Parting | None:
+    for rank, frames in stacks.items():
+        own = _own(frames)
+        for waiting in _were_at(executed, own, rank):
+            for other in sorted(executed.keys() - {waiting}):
+                there = _own(stacks.get(other, ()))
+                found = parting_of(
+                    Way(waiting, executed[waiting], own), Way(other, executed[other], there)
+                )
+                if found is not None:
+                    return found
+    return None
+
+
+def _were_at(
+    executed: Mapping[int, Executed], frames: Sequence[Frame], rank: int | None
+) -> list[int]:
+    """The ranks whose stack this may be: the one that it is told of, else those that have been there."""
+    if not frames:
+        return []
+    if rank is not None:
+        return [rank] if rank in executed else []
+    path = Path(frames[-1].filename).resolve()
+    return [
+        each
+        for each in sorted(executed)
+        if frames[-1].line in executed[each].get(path, frozenset())
+    ]
+
+
+def _own(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    return tuple(frame for frame in frames if frame.in_user_code)
+
+
+def _with_place(
+    failure: Failure, found: Parting | None, lines: Sequence[tuple[str, int]], language: Language
+) -> Failure:
+    own = (failure.filename, failure.line)
+    related = tuple(dict.fromkeys(line for line in lines if line != own))
+    if found is None:
+        return replace(failure, related=related)
+    if any(_says(failure.message, line) for line in found.lines):
+        return replace(failure, related=related)
+    told = found.text.in_language(language)
+    mark = "；" if language == "zh-cn" else "; "
+    return replace(failure, message=f"{failure.message.rstrip('.。')}{mark}{told}", related=related)
+
+
+def _says(message: str, line: int) -> bool:
+    """Whether the branch is named already (``ranksafe.runs.watch.branches``)."""
+    return f"at line {line}" in message or f"第 {line} 行走了" in message
