@@ -59,6 +59,8 @@ WRONG = [
     ("random_choices.py", "split", "different-splits", "train, held_out =", "# split here"),
     ("random_choices.py", "epoch", "different-orders", "list(sampler)", "# ordered here"),
     ("idle_rank.py", "wrong", "idle-ranks", "dist.barrier()", "# waits here"),
+    ("changed_in_flight.py", "send", "changed-in-flight", "work = dist.isend(", "# sent here"),
+    ("changed_in_flight.py", "reduce", "changed-in-flight", "work = dist.all_r", "# summed here"),
 ]
 LONG = {
     ("diverged_weights.py", "unwrapped"),

@@ -130,7 +130,7 @@ def test_silence_where_the_script_traces_itself(project: Path, directory: Path) 
     script.write_text("import sys\nsys.settrace(lambda *_: None)\n" + SCRIPT)
     run(project, directory)
     if sys.version_info < (3, 12):
-        assert unreached(directory, script, 2, 2) == ()
+        assert unreached(directory, script, 2, is_whole=False) == ()
 
 
 def test_nothing_is_noted_in_a_run_on_real_devices(project: Path, directory: Path) -> None:
@@ -141,14 +141,14 @@ def test_nothing_is_noted_in_a_run_on_real_devices(project: Path, directory: Pat
 def test_findings_and_functions_that_were_not_reached(project: Path, directory: Path) -> None:
     run(project, directory)
     script = project / "train.py"
-    assert unreached(directory, script, 2, 2) == (
+    assert unreached(directory, script, 2, is_whole=False) == (
         Unreached(str(script), 14, "RS401"),
         Unreached(str(script), 25, "save"),
         Unreached(str(script), 28, "validate"),
         Unreached(str(script), 29, "report"),
     )
     # To the end: a branch that was not taken is the script's own decision.
-    assert unreached(directory, script, 2, None) == (Unreached(str(script), 14, "RS401"),)
+    assert unreached(directory, script, 2, is_whole=True) == (Unreached(str(script), 14, "RS401"),)
 
 
 def test_reached_by_any_rank_is_reached(project: Path, directory: Path) -> None:
@@ -157,7 +157,7 @@ def test_reached_by_any_rank_is_reached(project: Path, directory: Path) -> None:
     (directory / "rank1.reached").write_text(
         "".join(f"{line}\t{script}\n" for line in (14, 25, 28, 29))
     )
-    assert unreached(directory, script, 2, 2) == ()
+    assert unreached(directory, script, 2, is_whole=False) == ()
 
 
 def test_silence_where_the_lines_are_not_known(project: Path, directory: Path) -> None:
@@ -165,7 +165,7 @@ def test_silence_where_the_lines_are_not_known(project: Path, directory: Path) -
     spawns = "import multiprocessing.popen_spawn_posix\n" + SCRIPT
     script.write_text(spawns)
     run(project, directory)
-    assert unreached(directory, script, 2, 2) == ()
+    assert unreached(directory, script, 2, is_whole=False) == ()
 
 
 def test_silence_about_a_file_that_was_edited_since(project: Path, directory: Path) -> None:
@@ -173,21 +173,21 @@ def test_silence_about_a_file_that_was_edited_since(project: Path, directory: Pa
     script = project / "train.py"
     later = (directory / "start.json").stat().st_mtime + 10
     os.utime(script, (later, later))
-    assert unreached(directory, script, 2, 2) == ()
+    assert unreached(directory, script, 2, is_whole=False) == ()
 
 
 def test_silence_without_a_record(project: Path, directory: Path) -> None:
-    assert unreached(directory, project / "train.py", 2, 2) == ()
+    assert unreached(directory, project / "train.py", 2, is_whole=False) == ()
 
 
 def test_one_sentence_with_the_first_places() -> None:
     found = [Unreached("/project/train.py", line, f"RS40{line}") for line in range(1, 8)]
-    assert unreached_in_words([], 2) == []
-    [sentence] = unreached_in_words(found, 2)
+    assert unreached_in_words([], 2, is_whole=False) == []
+    [sentence] = unreached_in_words(found, 2, is_whole=False)
     for language in LANGUAGES:
         text = sentence.in_language(language)
         assert "RS401 (train.py:1), " in text
         assert "RS405 (train.py:5), …" in text
         assert "--steps 0" in text
-    [whole] = unreached_in_words(found[:1], None)
+    [whole] = unreached_in_words(found[:1], None, is_whole=True)
     assert "--steps" not in whole.en

@@ -49,7 +49,7 @@ def parting_of(waiting: Way, other: Way) -> Parting | None:
     places = [_Place.of(frame, waiting, other) for frame in waiting.frames]
     known = [place for place in places if place is not None]
     for place in known:
-        found = place.around() or place.left_by() or place.caught()
+        found = place.left_by() or place.around() or place.caught()
         if found is not None:
             return found
     return _in_loops(known, other)

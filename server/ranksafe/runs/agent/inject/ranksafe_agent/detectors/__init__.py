@@ -30,7 +30,7 @@ def install(journal: Journal, directory: str, mode: str) -> None:
     hooks: dict[str, list[Callable[[Any], None]]] = {}
     parts = [
         replicas.hooks(watch),
-        collectives.hooks(watch, with_wrapped=mode == ALL),
+        collectives.hooks(watch, is_rehearsed=mode == ALL),
         files.hooks(watch),
     ]
     if mode == ALL:

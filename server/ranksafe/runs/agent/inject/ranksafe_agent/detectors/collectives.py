@@ -24,6 +24,7 @@ from types import FrameType
 from typing import Any, Callable
 
 from .. import waiting
+from .in_flight import InFlight
 from .watch import Watch, is_user_file, stack, user_frame
 
 RECORD = struct.Struct("<QQIIId")
@@ -65,14 +66,15 @@ Listener = Callable[[str, Any], Any]
 listeners: list[Listener] = []
 
 
-def hooks(watch: Watch, *, with_wrapped: bool) -> dict[str, Callable[[Any], None]]:
-    """What to do after which import; ``with_wrapped``: see DistributedDataParallel's, at the cost of a call for each
-    gradient."""
+def hooks(watch: Watch, *, is_rehearsed: bool) -> dict[str, Callable[[Any], None]]:
+    """What to do after which import; ``is_rehearsed``: see DistributedDataParallel's, at the cost of a call
+    for each gradient, and what is changed while it is on its way."""
     calls = Calls(watch)
+    calls.in_flight = InFlight(watch) if is_rehearsed else None
     found: dict[str, Callable[[Any], None]] = {
         "torch.distributed.distributed_c10d": functools.partial(_hook, calls)
     }
-    if with_wrapped:
+    if is_rehearsed:
         found["torch.nn.parallel.distributed"] = functools.partial(_hook_wrapped, calls)
     return found
 
@@ -91,7 +93,7 @@ def _hook(calls: Calls, module: Any) -> None:
         original = getattr(module, name, None)
         if callable(original):
             setattr(module, name, calls.watched(name, original))
-    watch.attempt(transfers.hook, watch, module)
+    watch.attempt(transfers.hook, watch, module, calls.in_flight)
 
 
 class Calls:
@@ -102,6 +104,7 @@ class Calls:
         self.watch = watch
         self.module: Any = None
         """``torch.distributed.distributed_c10d``, once it is imported."""
+        self.in_flight: InFlight | None = None
         self.lock = threading.Lock()
         self.ring: mmap.mmap | None = None
         self.calls = 0
@@ -121,7 +124,7 @@ class Calls:
     def watched(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         """``original``, noted before it runs; what it calls itself is part of it."""
         sized = name in _SAME_SHAPE
-        here, note, watch = waiting.here, self.note, self.watch
+        here, note, watch, in_flight = waiting.here, self.note, self.watch, self.in_flight
         now = here.now
 
         @functools.wraps(original)
@@ -130,11 +133,14 @@ class Calls:
             if thread in now or not here.is_rank:
                 return original(*arguments, **keywords)
             after: Any = ()
+            tensor: Any = None
             now[thread] = (time.time(), name, None, None, ())
             here.entered += 1
             try:
                 tensor = arguments[0] if arguments else next(iter(keywords.values()), None)
                 note(name, sized, tensor, arguments, keywords, thread)
+                if in_flight is not None and not keywords.get("async_op"):
+                    in_flight.met_others()
                 if listeners:
                     after = watch.attempt(_heard, name, tensor) or ()
             except Exception as error:
@@ -143,6 +149,8 @@ class Calls:
                 result = original(*arguments, **keywords)
                 if result is not None:
                     here.issued(result)
+                    if in_flight is not None:
+                        watch.attempt(in_flight.begin, result, name, tensor)
             finally:
                 now.pop(thread, None)
                 here.left += 1

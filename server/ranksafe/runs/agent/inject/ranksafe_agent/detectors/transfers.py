@@ -10,6 +10,7 @@ import functools
 from typing import Any, Callable
 
 from .. import waiting
+from .in_flight import InFlight
 from .watch import Watch
 
 _SENDS = ("send", "isend", "send_object_list")
@@ -20,13 +21,13 @@ _GROUPS = -1
 _PEER_POSITION = 1
 
 
-def hook(watch: Watch, module: Any) -> None:
+def hook(watch: Watch, module: Any, in_flight: InFlight | None) -> None:
     """Wrap the functions of ``torch.distributed.distributed_c10d``."""
     for name in (*_SENDS, *_RECEIVES):
         original = getattr(module, name, None)
         if callable(original):
             find = functools.partial(_peer, module, "dst" if name in _SENDS else "src")
-            setattr(module, name, _watched(watch, name, original, find))
+            setattr(module, name, _watched(watch, name, original, find, in_flight))
     waiting.here.groups[_GROUPS] = {"name": "groups", "ranks": []}
     for name in _FOR_ALL:
         original = getattr(module, name, None)
@@ -35,12 +36,16 @@ def hook(watch: Watch, module: Any) -> None:
     batch = getattr(module, "batch_isend_irecv", None)
     if callable(batch):
         name = "batch_isend_irecv"
-        setattr(module, name, _batch(watch, batch))
-    waiting.here.on_first_handle = lambda: _hook_handles(watch, module)
+        setattr(module, name, _batch(watch, batch, in_flight))
+    waiting.here.on_first_handle = lambda: _hook_handles(watch, module, in_flight)
 
 
 def _watched(
-    watch: Watch, name: str, original: Callable[..., Any], find: Callable[..., Any]
+    watch: Watch,
+    name: str,
+    original: Callable[..., Any],
+    find: Callable[..., Any],
+    in_flight: InFlight | None,
 ) -> Callable[..., Any]:
     here = waiting.here
 
@@ -56,6 +61,9 @@ def _watched(
             result = original(*arguments, **keywords)
             if result is not None:
                 here.issued(result)
+                if in_flight is not None:
+                    tensor = arguments[0] if arguments else keywords.get("tensor")
+                    watch.attempt(in_flight.begin, result, name, tensor)
             return result
         finally:
             here.leave()
@@ -63,15 +71,19 @@ def _watched(
     return transfer
 
 
-def _batch(watch: Watch, original: Callable[..., Any]) -> Callable[..., Any]:
+def _batch(
+    watch: Watch, original: Callable[..., Any], in_flight: InFlight | None
+) -> Callable[..., Any]:
     """A batch returns at once; its handles are waited for, one for each operation (gloo) or for all (NCCL)."""
     here = waiting.here
 
     def issued(operations: Any, works: Any) -> None:
         told = [(str(each.op.__name__), int(each.peer)) for each in operations]
         if len(works) == len(told):
-            for work, (name, peer) in zip(works, told):
+            for work, (name, peer), each in zip(works, told, operations):
                 here.issued(work, (name, None, None, (peer,)))
+                if in_flight is not None:
+                    in_flight.begin(work, name, each.tensor)
             return
         names = {name for name, _ in told}
         name = names.pop() if len(names) == 1 else "batch_isend_irecv"
@@ -109,7 +121,7 @@ def _making_groups(watch: Watch, name: str, original: Callable[..., Any]) -> Cal
     return make
 
 
-def _hook_handles(watch: Watch, module: Any) -> None:
+def _hook_handles(watch: Watch, module: Any, in_flight: InFlight | None) -> None:
     """``work.wait()``, of the class that the C++ backends' handles share. Left alone until the script has a handle:
     torch's own functions call it, too."""
     here = waiting.here
@@ -117,6 +129,8 @@ def _hook_handles(watch: Watch, module: Any) -> None:
 
     @functools.wraps(original)
     def wait(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        if in_flight is not None and not here.is_inside:
+            watch.attempt(in_flight.wait, self)
         if here.is_inside or not watch.attempt(here.wait_for, self):
             return original(self, *arguments, **keywords)
         try:
