@@ -15,8 +15,8 @@ export interface KeptRun {
     /** What a rehearsal could not do. */
     readonly simulation_limit: string | null;
     readonly failures: readonly KeptFailure[];
-    /** Optimizer steps after which the run was stopped; null: it went on to its end. */
-    readonly steps: number | null;
+    /** Optimizer steps after which the run was stopped; "auto": long epochs were cut; null: it went on to its end. */
+    readonly steps: number | "auto" | null;
     /** What a rehearsal that passed did not come to: rules' codes and functions, with their lines. */
     readonly unreached: readonly { readonly name: string; readonly filename: string; readonly location: RowColumn }[];
     /** The run's folder. */

@@ -53,7 +53,7 @@ async function tellUnreached(name: string, { script, steps, unreached }: KeptRun
     const listed = [...places, ...(unreached.length > MOST_PLACES ? ["…"] : [])].join(", ");
     const [line, whole] = [t("Show"), t("Rehearse to the End")];
     const text =
-        steps === null ? t("{0} passed, but no rank was seen to reach {1}.", name, listed) : t("{0} passed, but did not reach in {1} steps: {2}.", name, steps, listed);
+        typeof steps !== "number" ? t("{0} passed, but no rank was seen to reach {1}.", name, listed) : t("{0} passed, but did not reach in {1} steps: {2}.", name, steps, listed);
     const chosen = await vscode.window.showInformationMessage(text, line, ...(steps === null ? [] : [whole]));
     const first = unreached[0];
     if (chosen === whole) {

@@ -51,7 +51,7 @@ def compare_ranks(directory: Path, evidence: Evidence) -> None:
     }
     if len(noted) < 2:
         return
-    for compare in (_samples, _weights, _buffers, _splits, _orders, _files, _idle):
+    for compare in (_samples, _weights, _buffers, _splits, _orders, _files, _idle, _groups):
         for rank, suspicion in compare(noted):
             evidence.ranks[rank].suspicions.append(suspicion)
     mismatch = _collectives(directory, evidence, noted)
@@ -313,6 +313,32 @@ def _idle(noted: Mapping[int, Noted]) -> Found:
         frames = frames_from(places[-1]["value"]) if places else ()
         message = _IDLE.filled(rank=rank, ranks=_list(trained))
         yield rank, Suspicion("idle-ranks", None, message, frames)
+
+
+_GROUPS = Translated(
+    en="rank {rank} makes a group of {members} here where rank {peer} makes one of {others}: every rank has to make "
+    "all groups, in the same order, those it is not in as well",
+    zh_cn="rank {rank} 在此创建由 {members} 组成的组，而 rank {peer} 创建的是 {others}：每个 rank 都必须按相同顺序"
+    "创建所有的组，包括它不属于的组",
+)
+
+
+def _groups(noted: Mapping[int, Noted]) -> Found:
+    """The first group that ranks make of different members at the same time."""
+    for _, of_rank in _numbered(noted, "group-made"):
+        first, event = next(iter(of_rank.items()))
+        other = next((r for r in of_rank if of_rank[r]["members"] != event["members"]), None)
+        if other is not None:
+            members, others = (
+                "all ranks" if each["members"] is None else _list(each["members"])
+                for each in (event, of_rank[other])
+            )
+            message = _GROUPS.filled(rank=first, members=members, peer=other, others=others)
+            yield (
+                first,
+                Suspicion(collective_order.KIND, None, message, frames_from(event["frames"])),
+            )
+            return
 
 
 def _collectives(

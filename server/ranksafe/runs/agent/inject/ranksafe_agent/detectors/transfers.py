@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 from .. import waiting
 from .in_flight import InFlight
-from .watch import Watch
+from .watch import Watch, is_user_file, stack
 
 _SENDS = ("send", "isend", "send_object_list")
 _RECEIVES = ("recv", "irecv", "recv_object_list")
@@ -104,15 +104,20 @@ def _batch(
 def _making_groups(watch: Watch, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
     here = waiting.here
 
-    def enter() -> None:
+    def enter(arguments: Any, keywords: Any) -> None:
         count = here.counts[_GROUPS] = here.counts.get(_GROUPS, 0) + 1
         here.enter(name, _GROUPS, count)
+        if name == "new_group":
+            ranks = arguments[0] if arguments else keywords.get("ranks")
+            members = None if ranks is None else sorted(int(rank) for rank in ranks)
+            frames = [frame for frame in stack() if is_user_file(frame["file"])]
+            watch.journal.write("group-made", number=count, members=members, frames=frames)
 
     @functools.wraps(original)
     def make(*arguments: Any, **keywords: Any) -> Any:
         if here.is_inside or keywords.get("use_local_synchronization"):
             return original(*arguments, **keywords)
-        watch.attempt(enter)
+        watch.attempt(enter, arguments, keywords)
         try:
             return original(*arguments, **keywords)
         finally:
