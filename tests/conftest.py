@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from fnmatch import fnmatch
@@ -26,6 +27,9 @@ FIRST = (
     "tests/site/",
 )
 """Folders whose tests start ranks, hosts and clusters, or build the site: begun last, the longest of them would run alone at the end."""
+
+# Nobody would use what a rehearsal keeps ready for the next one: those that test it say so.
+os.environ["RANKSAFE_WARM"] = "off"
 
 
 def group_of(test: str) -> str:

@@ -75,7 +75,9 @@ class Value:
             raise RuntimeError("interrupted")
         return "value"
 
-Journal(sys.argv[1], 9).write("told", value=Value())
+journal = Journal()
+journal.open(sys.argv[1], 9, {})
+journal.write("told", value=Value())
 """
 AGENT_FILES = sorted(INJECT_DIRECTORY.rglob("*.py"))
 
@@ -271,7 +273,7 @@ def test_a_signal_handler_that_raises_while_an_exception_is_written_down_hides_n
 def test_an_interrupted_line_of_the_journal_is_written_again(tmp_path: Path) -> None:
     finished = _start(_script(tmp_path, _INTERRUPTED_LINE), tmp_path, str(tmp_path))
     assert finished.returncode == 0, finished.stderr
-    (line,) = (tmp_path / "rank9.jsonl").read_text(encoding="utf-8").splitlines()
+    _, line = (tmp_path / "rank9.jsonl").read_text(encoding="utf-8").splitlines()
     assert json.loads(line)["value"] == "value"
 
 

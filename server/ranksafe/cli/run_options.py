@@ -17,6 +17,7 @@ from ranksafe.rehearsal.settings import (
     Isolation,
     RehearsalOptions,
     Shrink,
+    Warm,
 )
 from ranksafe.runs.model import RunRequest
 
@@ -66,6 +67,10 @@ _HELP = {
         "run a script that failed once more on one process before it is accused (default: auto, where its failure "
         "comes of something that stands in for the real thing)",
         "在指责脚本之前，让失败的脚本在单个进程上再运行一次（默认：auto，即失败涉及替身时）",
+    ),
+    "warm": Translated(
+        "start from processes that have imported the libraries before (default: auto, where that changes nothing)",
+        "从已导入这些库的进程启动（默认：auto，即不影响结果时）",
     ),
     "yes": Translated(
         "rehearse even where the script's files and network cannot be kept apart",
@@ -125,6 +130,12 @@ def add_rehearsal_arguments(
         default=Confirm.AUTO.value,
         help=text("confirm"),
     )
+    group.add_argument(
+        "--warm",
+        choices=[each.value for each in Warm],
+        default=Warm.AUTO.value,
+        help=text("warm"),
+    )
     group.add_argument("--yes", action="store_true", help=text("yes"))
 
 
@@ -165,6 +176,7 @@ def rehearsal_of(arguments: argparse.Namespace) -> RehearsalOptions:
         isolation=Isolation(arguments.isolation),
         confirm=Confirm(arguments.confirm),
         short_epochs=arguments.steps == AUTO_STEPS,
+        warm=Warm(arguments.warm),
     )
 
 

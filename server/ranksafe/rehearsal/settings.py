@@ -45,6 +45,14 @@ class Confirm(str, Enum):
     OFF = "off"
 
 
+class Warm(str, Enum):
+    """Whether processes may be forked from one that has imported their libraries before."""
+
+    AUTO = "auto"
+    """Where nothing can come of it but less waiting."""
+    OFF = "off"
+
+
 @dataclass(frozen=True, slots=True)
 class RehearsalOptions:
     """What the user chooses. The number of devices (per node) and of steps belong to the run request."""
@@ -61,6 +69,7 @@ class RehearsalOptions:
     confirm: Confirm = Confirm.AUTO
     short_epochs: bool = False
     """Cut long epochs, and end a training of many once it has shown what it does; the rest of the script runs."""
+    warm: Warm = Warm.AUTO
 
 
 @dataclass(frozen=True, slots=True)

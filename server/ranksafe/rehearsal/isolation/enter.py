@@ -13,6 +13,7 @@ Exit status `NOT_ENTERED` with one JSON line on stderr (``step``, ``errno``, ``t
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import resource
@@ -21,7 +22,7 @@ import struct
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -30,11 +31,11 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from ranksafe.localization import Translated
-from ranksafe.rehearsal.isolation import kernel, scratch
+from ranksafe.rehearsal.isolation import kernel, scratch, warm
 from ranksafe.rehearsal.isolation.bounds import Bounds, be_ended_first
 from ranksafe.rehearsal.isolation.events import EventBook
 from ranksafe.rehearsal.isolation.file_tree import FileTree
-from ranksafe.rehearsal.isolation.first_process import PASSED_ON, FirstProcess
+from ranksafe.rehearsal.isolation.first_process import PASSED_ON, FirstProcess, start_command
 from ranksafe.rehearsal.isolation.specification import (
     NOT_ENTERED,
     ROOT_FOLDER,
@@ -55,6 +56,7 @@ def main(arguments: Sequence[str]) -> int:
     book = EventBook(specification.run_directory)
     be_ended_first()
     parent = os.getppid()
+    template = warm.reach(specification.run_directory) if specification.namespaces else None
     try:
         if specification.namespaces:
             _prepare_folders(specification)
@@ -69,7 +71,10 @@ def main(arguments: Sequence[str]) -> int:
     if first == 0:
         os.close(status_pipe[0])
         os.close(lease_pipe[1])
-        _be_first(specification, book, arguments[2:], status_pipe[1], lease_pipe[0])
+        start = functools.partial(start_command, arguments[2:], template)
+        _be_first(specification, book, start, status_pipe[1], lease_pipe[0])
+    if template is not None:
+        template.close()
     os.close(status_pipe[1])
     os.close(lease_pipe[0])
     status = outside.wait(first, status_pipe[0])
@@ -111,7 +116,7 @@ def _enter_users_and_processes() -> None:
 
 
 def _be_first(
-    specification: Specification, book: EventBook, command: Sequence[str], status: int, lease: int
+    specification: Specification, book: EventBook, start: Callable[[], int], status: int, lease: int
 ) -> NoReturn:
     """The first process of the namespace; never returns."""
     try:
@@ -128,7 +133,7 @@ def _be_first(
         os._exit(_not_entered(book, error))
     try:
         first = FirstProcess(bounds, book, lease, alone=specification.namespaces)
-        os.write(status, struct.pack("i", first.run(command)))
+        os.write(status, struct.pack("i", first.run(start)))
     except Exception:
         traceback.print_exc()
     finally:

@@ -14,10 +14,11 @@ import resource
 import select
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ranksafe.rehearsal.isolation.bounds import PERIOD_SECONDS, Bounds
 from ranksafe.rehearsal.isolation.events import EventBook
+from ranksafe.rehearsal.isolation.warm import Template
 
 _FAREWELL_SECONDS = 2.0
 """What helpers of a finished command (loggers, uploaders) get before they are ended."""
@@ -49,11 +50,11 @@ class FirstProcess:
         self._status: int | None = None
         self._passed_on: dict[int, float] = {}
 
-    def run(self, command: Sequence[str]) -> int:
-        """Start ``command`` and return its wait status (`os.waitstatus_to_exitcode`) when all has ended."""
+    def run(self, start: Callable[[], int]) -> int:
+        """Start a command and return its wait status (`os.waitstatus_to_exitcode`) when all has ended."""
         for number in PASSED_ON:
             signal.signal(number, self._pass_on)
-        self._command = _start(command)
+        self._command = start()
         while self._status is None:
             if self._lease_is_over() or self._bounds.must_end(self._processes()):
                 self._end_all()
@@ -130,7 +131,11 @@ class FirstProcess:
         return found
 
 
-def _start(command: Sequence[str]) -> int:
+def start_command(command: Sequence[str], template: Template | None) -> int:
+    """The process that becomes ``command``: a fork of the template where there is one that can."""
+    process = template.start(command) if template is not None else None
+    if process is not None:
+        return process
     process = os.fork()
     if process:
         return process

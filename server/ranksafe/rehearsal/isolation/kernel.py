@@ -45,7 +45,7 @@ _PIVOT_ROOT = {
     "s390x": 217,
 }
 _AT_RECURSIVE = 0x8000
-_KEPT_CAPABILITIES = frozenset({0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 18, 31})
+KEPT_CAPABILITIES = frozenset({0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 18, 31})
 """Those that let root own, read and write files, switch users, bind low ports, and make a user namespace that
 knows root (31, since Linux 5.12). None that mounts, and none that looks into the first process, which holds more."""
 
@@ -131,7 +131,7 @@ def give_up_power() -> None:
     Raises SystemCallFailed.
     """
     for capability in range(64):
-        if capability not in _KEPT_CAPABILITIES:
+        if capability not in KEPT_CAPABILITIES:
             _prctl(_DROP_BOUNDING_CAPABILITY, capability)
     _checked(_prctl(_SET_NO_NEW_PRIVILEGES, 1), "prctl(PR_SET_NO_NEW_PRIVS)")
 

@@ -31,6 +31,7 @@ from ranksafe.runs.targets.supervised import (
     ride_along,
     start_supervised,
 )
+from ranksafe.runs.warm import WarmStart
 
 _NODES_FILE = "nodes.json"
 MOST_DEVICES = 64
@@ -43,6 +44,7 @@ class SimulatedTarget:
     def __init__(self, devices: int | None) -> None:
         self._devices = devices
         self._isolation: IsolationPlan | None = None
+        self._warm: WarmStart | None = None
 
     @property
     def name(self) -> str:
@@ -86,6 +88,10 @@ class SimulatedTarget:
         stops = ride_along(environment, request, directory, detectors="all")
         if options.short_epochs:
             environment[agent.STEPS_VARIABLE] = agent.ENOUGH_STEPS
+        if isolation.isolated:
+            self._warm = WarmStart.of(request, interpreter, settings, environment)
+        if self._warm is not None:
+            self._warm.offer(directory)
         return Plan(
             command=command,
             environment=environment,
@@ -99,7 +105,12 @@ class SimulatedTarget:
 
     def start(self, plan: Plan, directory: Path) -> SupervisedProcess:
         """Start the supervisor, which starts the launcher."""
-        return start_supervised(plan, directory, self.release)
+        return start_supervised(plan, directory, self._over)
+
+    def _over(self) -> None:
+        self.release()
+        if self._warm is not None:
+            self._warm.keep_ready()
 
     def release(self) -> None:
         """Throw away what a run that was killed may have left in its scratch folder."""

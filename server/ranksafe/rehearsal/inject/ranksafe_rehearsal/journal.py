@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Iterable
 from typing import Any, Callable
 
 from . import settings
@@ -49,3 +50,15 @@ def modified(english: str, chinese: str, **fields: Any) -> None:
 def problem(where: str, error: BaseException) -> None:
     """Note that a part of ours failed; the user's program goes on without it."""
     write("agent-problem", text="%s: %r" % (where, error))
+
+
+def write_again(lines: Iterable[bytes]) -> None:
+    """Write down for this process what was noted before it was forked; never raises."""
+    for line in lines:
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        for name in ("pid", "time", "rank"):
+            record.pop(name, None)
+        write(**record)

@@ -56,8 +56,19 @@ def current() -> Settings | None:
     path = os.environ.get(VARIABLE)
     if _current is None and path:
         try:
-            with open(path, encoding="utf-8") as file:
-                _current = Settings(json.load(file))
+            _current = Settings(_read(path))
         except (OSError, ValueError, KeyError, TypeError):
             return None
     return _current
+
+
+def read_again() -> None:
+    """Take the settings of the file that is named now; everybody who holds them sees it. Raises OSError, ValueError."""
+    chosen = current()
+    if chosen is not None:
+        Settings.__init__(chosen, _read(os.environ[VARIABLE]))
+
+
+def _read(path: str) -> Any:
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)

@@ -23,6 +23,9 @@ class Devices:
         """For each visible device, its number on the node."""
         self.imported = False
         """Whether ``import torch`` is over; before, the program can have asked for nothing."""
+        self.is_template = False
+        """Whether this process is only forked for others: they ask where this one did."""
+        self._asked = False
         self._settled_in: int | None = None
         self._configure()
 
@@ -35,12 +38,23 @@ class Devices:
         """The number of visible devices, unchangeable from the program's first question on."""
         if self._settled_in is None:
             self._configure()
-            if not self.imported:
+            if self.is_template:
+                self._asked = self._asked or self.imported
+            if self.is_template or not self.imported:
                 return len(self.physical)
             self._settled_in = os.getpid()
             # As in torch, asking is enough: a process forked from now on cannot use CUDA.
             self.library.use_devices()
         return len(self.physical)
+
+    def begin(self) -> None:
+        """Start over in a process that was forked from a template, with the settings of its own run."""
+        self.is_template = False
+        self._configure()
+        if self.settings.host_memory_bytes is not None:
+            self.library.limit_host_memory(self.settings.host_memory_bytes)
+        if self._asked:
+            self.settle()
 
     def _configure(self) -> None:
         self.physical = visible_devices.visible(self.settings.devices, self.settings.node)

@@ -22,13 +22,18 @@ class Repositories:
     """The stand-ins of one process; the folders are shared by all processes of the run."""
 
     def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self.mode = settings.shrink
         self.offline = settings.offline
-        self.root = os.path.join(settings.run_directory, "stand-ins")
         self._decided: dict[str, str | None] = {}
         self._facts: dict[str, Mapping[str, Any]] = {}
         self._vocabulary = _LEAST_VOCABULARY
         self._building = False
+
+    @property
+    def root(self) -> str:
+        """The folder of them all."""
+        return os.path.join(self._settings.run_directory, "stand-ins")
 
     def is_stand_in(self, name: object) -> bool:
         """Whether a path lies in one of our folders."""

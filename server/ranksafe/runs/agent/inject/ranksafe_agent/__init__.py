@@ -11,8 +11,15 @@ if TYPE_CHECKING:
     from .journal import Journal
 
 
+_prepared: Journal | None = None
+"""Of a process that was forked from one in which the imports are watched already."""
+
+
 def activate(inject_directory: str) -> None:
     """Start recording if this process is a rank of a run; called once, before the user's script."""
+    if os.environ.get("RANKSAFE_RUN_TEMPLATE"):
+        _prepare()
+        return
     directory = os.environ.get("RANKSAFE_RUN_DIRECTORY")
     if not directory:
         return
@@ -22,39 +29,65 @@ def activate(inject_directory: str) -> None:
     rank = process.current_rank(script)
     if rank is None:
         return
-    wanted_steps = os.environ.get("RANKSAFE_RUN_STEPS")
-    steps, is_short = _positive(wanted_steps), wanted_steps == "auto"
-    wanted_detectors = os.environ.get("RANKSAFE_RUN_DETECTORS", "off")
+    steps, is_short = _steps()
+    reports_all = _detectors() == "all"
     is_debugged = os.environ.get("RANKSAFE_RUN_DEBUGGED_RANK") == str(rank)
     debugpy = os.environ.get("RANKSAFE_RUN_DEBUGPY")
-    _leave_no_trace(inject_directory)
     process.redirect_output(directory, rank)
 
-    from . import ending, fatal, heartbeat, journal, parameter_names, reached
-    from . import steps as step_counter
+    from . import ending, fatal, heartbeat, reached
 
-    book = journal.Journal(directory, rank)
-    book.write("start", **process.description(rank))
+    book = _prepared or _prepare()
+    _leave_no_trace(inject_directory)
+    book.open(directory, rank, process.description(rank))
     installers: list[Callable[[], None]] = [
         lambda: ending.install(book),
         lambda: fatal.install(directory, rank),
-        lambda: parameter_names.install(book),
         lambda: heartbeat.install(book, directory, rank, is_debugged=is_debugged),
-        # Before the step counter, which ends a smoke run where the last step would still be looked at.
-        lambda: _detect(book, directory, wanted_detectors),
-        lambda: step_counter.install(book, steps, until_enough=is_short),
     ]
-    if wanted_detectors == "all":
+    if reports_all:
         installers.append(
             lambda: reached.install(directory, rank, script, is_short or steps is not None)
         )
     if is_debugged:
         installers.append(lambda: _debug(book, debugpy))
+    _install(book, installers)
+
+
+def _prepare() -> Journal:
+    """Watch the imports, which is the same for every rank; what is written is held back until one is known."""
+    global _prepared
+    from . import journal, parameter_names
+    from . import steps as step_counter
+
+    book = _prepared = journal.Journal()
+    (steps, is_short), wanted_detectors = _steps(), _detectors()
+    installers = [
+        lambda: parameter_names.install(book),
+        # Before the step counter, which ends a smoke run where the last step would still be looked at.
+        lambda: _detect(book, wanted_detectors),
+        lambda: step_counter.install(book, steps, until_enough=is_short),
+    ]
+    _install(book, installers)
+    return book
+
+
+def _install(book: Journal, installers: list[Callable[[], None]]) -> None:
     for install in installers:
         try:
             install()
         except Exception as error:  # one hook that fails must not cost the others
             book.write("agent-problem", text=repr(error))
+
+
+def _steps() -> tuple[int | None, bool]:
+    """After how many the run is stopped, and whether it is stopped once it has shown what it does."""
+    wanted = os.environ.get("RANKSAFE_RUN_STEPS")
+    return _positive(wanted), wanted == "auto"
+
+
+def _detectors() -> str:
+    return os.environ.get("RANKSAFE_RUN_DETECTORS", "off")
 
 
 def _debug(book: Journal, libraries: str | None) -> None:
@@ -63,10 +96,10 @@ def _debug(book: Journal, libraries: str | None) -> None:
     debugger.wait(book, libraries)
 
 
-def _detect(book: Journal, directory: str, wanted: str) -> None:
+def _detect(book: Journal, wanted: str) -> None:
     from . import detectors
 
-    detectors.install(book, directory, wanted)
+    detectors.install(book, wanted)
 
 
 def _positive(text: str | None) -> int | None:

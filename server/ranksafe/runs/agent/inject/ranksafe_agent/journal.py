@@ -7,18 +7,35 @@ import os
 import time
 from typing import Any
 
+from . import waiting
+
 
 class Journal:
-    """Events of one rank. Forked children share the object but must not write: they are not the rank."""
+    """Events of one rank. Forked children share the object but must not write: they are not the rank.
 
-    def __init__(self, directory: str, rank: int) -> None:
-        self.rank = rank
+    What is written before the rank is known is held back, and comes behind the journal's first line.
+    """
+
+    def __init__(self) -> None:
+        self.rank = 0
+        self.directory = ""
+        """The run's folder; empty until the journal is opened."""
         self.ended_early = False
         """Whether we stopped the program (a smoke run's last step)."""
         self._owner = os.getpid()
+        self._descriptor = -1
+        self._held: list[bytes] = []
+
+    def open(self, directory: str, rank: int, description: dict[str, Any]) -> None:
+        """This process is the rank: begin with ``description``. Raises OSError."""
+        self.rank, self.directory, self._owner = rank, directory, os.getpid()
+        waiting.here.is_rank = True
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        path = os.path.join(directory, f"rank{rank}.jsonl")
-        self._descriptor = os.open(path, flags, 0o600)
+        self._descriptor = os.open(os.path.join(directory, f"rank{rank}.jsonl"), flags, 0o600)
+        held, self._held = self._held, []
+        self.write("start", **description)
+        for line in held:
+            self._append(line)
 
     @property
     def is_mine(self) -> bool:
@@ -32,7 +49,13 @@ class Journal:
         for _ in range(2):  # a signal handler of the script's may raise in between
             try:
                 line = json.dumps(dict(fields, event=event, time=time.time()), default=repr)
-                os.write(self._descriptor, line.encode("utf-8", "backslashreplace") + b"\n")
+                self._append(line.encode("utf-8", "backslashreplace") + b"\n")
                 return
             except Exception:  # a full disk is no reason to end the user's training
                 continue
+
+    def _append(self, line: bytes) -> None:
+        if self._descriptor < 0:
+            self._held.append(line)
+        else:
+            os.write(self._descriptor, line)

@@ -20,13 +20,13 @@ CHEAP = "cheap"
 ALL = "all"
 
 
-def install(journal: Journal, directory: str, mode: str) -> None:
+def install(journal: Journal, mode: str) -> None:
     """Watch from now on; ``mode``: ``all``, ``cheap``, anything else for nothing."""
     if mode not in (CHEAP, ALL):
         return
     from . import collectives, files, replicas
 
-    watch = Watch(journal, directory)
+    watch = Watch(journal)
     hooks: dict[str, list[Callable[[Any], None]]] = {}
     parts = [
         replicas.hooks(watch),

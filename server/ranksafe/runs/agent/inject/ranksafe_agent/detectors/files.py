@@ -73,7 +73,7 @@ class _Files:
         """As they were given, so that a file written again and again costs nothing."""
         self.seen: set[str] = set()
         self.home = os.path.realpath(os.path.expanduser("~")) + os.sep
-        ignored = [watch.directory, "/dev", "/proc", "/sys", sys.prefix, sys.base_prefix]
+        ignored = ["/dev", "/proc", "/sys", sys.prefix, sys.base_prefix]
         ignored += [os.environ[name] for name in _CACHES if os.environ.get(name)]
         self.ignored = tuple(os.path.realpath(each) + os.sep for each in ignored)
 
@@ -89,7 +89,8 @@ class _Files:
         if name in self.seen or len(self.seen) >= _MOST_FILES:
             return
         self.seen.add(name)
-        if name.startswith((*self.ignored, self.home + ".")) or name.endswith(_NOT_OUTPUT):
+        run = os.path.realpath(self.watch.directory) + os.sep
+        if name.startswith((run, *self.ignored, self.home + ".")) or name.endswith(_NOT_OUTPUT):
             return
         if any(part.startswith(_CACHE_FOLDERS) for part in name.split(os.sep)):
             return

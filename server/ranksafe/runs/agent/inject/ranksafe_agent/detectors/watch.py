@@ -66,11 +66,15 @@ def stack(start: FrameType | None = None) -> list[dict[str, Any]]:
 class Watch:
     """Shared by the detectors of one rank."""
 
-    def __init__(self, journal: Journal, directory: str) -> None:
+    def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self.directory = directory
         self._problems = 0
         self._told: set[tuple[Any, ...]] = set()
+
+    @property
+    def directory(self) -> str:
+        """The run's folder; empty until it is known."""
+        return self.journal.directory
 
     def problem(self, text: str) -> None:
         """Write down that a detector does not work here; the first few are enough."""
