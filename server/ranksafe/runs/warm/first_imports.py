@@ -7,6 +7,7 @@ level) ends the list. Modules of the project are read, not imported: their own f
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +15,11 @@ from pathlib import Path
 _MOST_FILES = 60
 _MOST_BYTES = 1 << 20
 _ORDER_OF_HASHES = frozenset({"set", "frozenset", "hash"})
-_NEEDED_BY = {"torch": ("torch._dynamo",)}
-"""Imported by the libraries only once they are used: torch 2.13.0 imports the compiler when the first optimizer or
-DistributedDataParallel is made (``torch/_compile.py``, ``_disable_dynamo``)."""
+_NEEDS_COMPILER = re.compile(
+    rb"\b(?:optim|DistributedDataParallel|fully_shard|Accelerator|\w*Trainer)\b"
+)
+"""torch 2.13.0 imports ``torch._dynamo`` when the first optimizer or DistributedDataParallel is made
+(``torch/_compile.py``, ``_disable_dynamo``): that takes as long as torch itself."""
 
 Statement = tuple[str, tuple[str, ...]]
 """A module, and the names taken from it."""
@@ -39,9 +42,8 @@ def first_imports(script: Path) -> FirstImports:
         return FirstImports((), orders_by_hash=True)
     project.follow(tree, script.absolute(), takes_part=True)
     statements = list(dict.fromkeys(project.statements))
-    tops = {name.partition(".")[0] for name, _ in statements}
-    for top, modules in _NEEDED_BY.items():
-        statements += [(module, ()) for module in modules if top in tops]
+    if statements and project.needs_compiler:
+        statements.append(("torch._dynamo", ()))
     return FirstImports(tuple(statements), project.orders_by_hash or project.is_too_large)
 
 
@@ -51,6 +53,7 @@ class _Project:
     statements: list[Statement] = field(default_factory=list)
     orders_by_hash: bool = False
     is_too_large: bool = False
+    needs_compiler: bool = False
     is_over: bool = False
     """Whether a statement was met behind which nothing may be imported beforehand."""
     seen: set[Path] = field(default_factory=set)
@@ -64,7 +67,9 @@ class _Project:
             if len(self.seen) > _MOST_FILES or path.stat().st_size > _MOST_BYTES:
                 self.is_too_large = True
                 return None
-            return ast.parse(path.read_bytes())
+            text = path.read_bytes()
+            self.needs_compiler = self.needs_compiler or bool(_NEEDS_COMPILER.search(text))
+            return ast.parse(text)
         except (OSError, SyntaxError, ValueError, RecursionError):
             self.is_too_large = True
             return None

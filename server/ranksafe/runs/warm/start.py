@@ -54,13 +54,8 @@ class WarmStart:
         if version < _OLDEST_PYTHON or interpreter.command:
             return None
         imports = first_imports(request.script)
-        if not any(name.partition(".")[0] == "torch" for name, _ in imports.statements):
-            # Another library imports it, perhaps: then its own import comes first.
-            return (
-                None
-                if not imports.statements
-                else cls._made(interpreter, settings, environment, imports)
-            )
+        if not imports.statements:
+            return None
         return cls._made(interpreter, settings, environment, imports)
 
     @classmethod

@@ -149,6 +149,8 @@ def run(program: Program) -> None:
     main = ModuleType("__main__")
     names = vars(main)
     names["__builtins__"] = builtins
+    if sys.version_info < (3, 14):
+        names["__annotations__"] = {}
     sys.modules["__main__"] = main
     try:
         if program.module is not None:

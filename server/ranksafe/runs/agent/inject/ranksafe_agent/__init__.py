@@ -35,13 +35,12 @@ def activate(inject_directory: str) -> None:
     debugpy = os.environ.get("RANKSAFE_RUN_DEBUGPY")
     process.redirect_output(directory, rank)
 
-    from . import ending, fatal, heartbeat, reached
+    from . import fatal, heartbeat, reached
 
     book = _prepared or _prepare()
     _leave_no_trace(inject_directory)
     book.open(directory, rank, process.description(rank))
     installers: list[Callable[[], None]] = [
-        lambda: ending.install(book),
         lambda: fatal.install(directory, rank),
         lambda: heartbeat.install(book, directory, rank, is_debugged=is_debugged),
     ]
@@ -55,14 +54,16 @@ def activate(inject_directory: str) -> None:
 
 
 def _prepare() -> Journal:
-    """Watch the imports, which is the same for every rank; what is written is held back until one is known."""
+    """Watch the imports and the end, which is the same for every rank; what is written is held back until one is known."""
     global _prepared
-    from . import journal, parameter_names
+    from . import ending, journal, parameter_names
     from . import steps as step_counter
 
     book = _prepared = journal.Journal()
     (steps, is_short), wanted_detectors = _steps(), _detectors()
     installers = [
+        # First, so that it hears of the end last.
+        lambda: ending.install(book),
         lambda: parameter_names.install(book),
         # Before the step counter, which ends a smoke run where the last step would still be looked at.
         lambda: _detect(book, wanted_detectors),
