@@ -54,7 +54,7 @@ def activate(inject_directory: str) -> None:
 
 
 def _prepare() -> Journal:
-    """Watch the imports and the end, which is the same for every rank; what is written is held back until one is known."""
+    """Watch imports and the end, the same for every rank; what is written is held back until the rank is known."""
     global _prepared
     from . import ending, journal, parameter_names
     from . import steps as step_counter

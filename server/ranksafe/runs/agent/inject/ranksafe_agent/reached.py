@@ -134,7 +134,7 @@ def _trace(reached: Reached) -> None:
     lines_of, gettrace = reached.lines_of, sys.gettrace
 
     def called(frame: Any, _event: str, _argument: Any) -> Any:
-        # Asking for the code raises an audit event, which every hook of the process hears: only where it may be the user's.
+        # Asking for the code raises an audit event, which every hook of the process hears: not for libraries.
         module = frame.f_globals.get("__file__")
         if module is not None and lines_of(module) is None:
             return None
