@@ -24,6 +24,7 @@ TEMPLATE_VARIABLE = "RANKSAFE_RUN_TEMPLATE"
 _OF_ONE_RUN = (agent.DIRECTORY_VARIABLE, agent.SCRIPT_VARIABLE, SETTINGS_VARIABLE)
 _HARMLESS = ("_", "SHLVL", "OLDPWD", "PYTEST_CURRENT_TEST")
 """As in ``ranksafe_rehearsal.warm.variables``."""
+_NAMESPACES = ("user", "mnt", "pid", "net")
 _OLDEST_PYTHON = (3, 11)
 
 
@@ -75,7 +76,7 @@ class WarmStart:
             kept,
             imports.statements,
             os.getpriority(os.PRIO_PROCESS, 0),
-            _control_group(),
+            _place(),
         ]
         text = json.dumps(facts, sort_keys=True)
         folder = folder_of(hashlib.sha256(text.encode()).hexdigest()[:24])
@@ -107,9 +108,11 @@ class WarmStart:
             start_template(folder, self.python, environment, {"imports": self.imports.statements})
 
 
-def _control_group() -> str:
-    """What the system counts this process to; a fork of the template is counted where the template is."""
-    try:
-        return Path("/proc/self/cgroup").read_text(encoding="utf-8")
-    except OSError:
-        return ""
+def _place() -> list[str]:
+    """Where on this machine we are: what the system counts a process to, and which files and users it sees. A fork of
+    the template is where the template is."""
+    place = []
+    with contextlib.suppress(OSError):
+        place = [str(Path("/proc/self/ns", name).readlink()) for name in _NAMESPACES]
+        place.append(Path("/proc/self/cgroup").read_text(encoding="utf-8"))
+    return place
