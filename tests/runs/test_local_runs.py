@@ -123,8 +123,8 @@ def test_a_smoke_run_of_a_plain_loop_stops_on_every_rank_after_the_same_step(
     assert not left_behind.exists()
     assert "2" in finished.result.modified[0]
     assert [event.text for event in finished.events if event.kind == "step"] == [
-        "optimizer step 1",
-        "optimizer step 2",
+        "optimizer step 1 of 2",
+        "optimizer step 2 of 2",
     ]
 
 

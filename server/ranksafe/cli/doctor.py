@@ -22,6 +22,7 @@ from ranksafe.runs.interpreter import folder_of_torch
 from ranksafe.runs.model import RunRequest
 from ranksafe.runs.targets import target_named
 from ranksafe.runs.targets.protocol import Listener
+from ranksafe.runs.warm import LivingTemplate, living_templates
 
 _TARGET_HELP = Translated(
     "target to look at: local, simulated:N, ssh:HOST or slurm:NAME (default: local)",
@@ -39,6 +40,10 @@ _TORCH_ELSEWHERE = Translated(
     "torch is in {folder}: --python {python}", "torch 位于 {folder}：--python {python}"
 )
 _COMPILER = Translated("C++ compiler: {version}", "C++ 编译器：{version}")
+_WARM = Translated(
+    "ready for warm rehearsals: process {process} with {packages} imported, {memory} MiB, last used {idle} s ago",
+    "已为热启动预演就绪：进程 {process} 已导入 {packages}，占用 {memory} MiB，{idle} 秒前使用过",
+)
 _NO_EDITOR = Translated(
     "no editor was found on PATH that can show findings", "PATH 中没有找到能显示提示的编辑器"
 )
@@ -88,8 +93,18 @@ def _of_this_machine(target: str, torch_is_missing: bool) -> Iterator[Translated
         yield error.message
     if target == "local":
         yield outlook()
+    yield from (_described(each) for each in living_templates())
     told = tuple(editors(Path.home(), os.environ))
     yield from told or (_NO_EDITOR,)
+
+
+def _described(template: LivingTemplate) -> Translated:
+    return _WARM.filled(
+        process=template.process,
+        memory=round(template.memory_bytes / 2**20),
+        packages=", ".join(dict.fromkeys(name.partition(".")[0] for name in template.imports)),
+        idle=round(template.idle_seconds),
+    )
 
 
 def _torch_elsewhere() -> Iterator[Translated]:

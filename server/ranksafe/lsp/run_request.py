@@ -97,7 +97,7 @@ def request_for(
         interpreter=session.workspace.options.python if is_here(target) else None,
         working_directory=session.workspace.folder_of(script),
         environment=dict(session.workspace.options.run_environment),
-        rehearsal=RehearsalOptions(short_epochs=short_epochs),
+        rehearsal=RehearsalOptions(short_epochs=short_epochs, warm_afterwards=False),
         language=session.client.language,
     )
     return with_blocking_launches(request) if given.get("blockingLaunches") is True else request

@@ -70,6 +70,8 @@ class RehearsalOptions:
     short_epochs: bool = False
     """Cut long epochs, and end a training of many once it has shown what it does; the rest of the script runs."""
     warm: Warm = Warm.AUTO
+    warm_afterwards: bool = True
+    """Whether what is kept ready for the next rehearsal may outlive this process; it waits ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,8 +230,9 @@ class Run:
         entry = parse_entry(line.text)
         self._observer.heard(line.rank, entry)
         if entry.get("event") == "step" and line.rank == 0:
-            text = _STEP.filled(step=entry.get("step")).in_language(self._request.language)
-            self._emit("step", text, line.rank)
+            of = _STEP if self._request.steps is None else _STEP_OF
+            text = of.filled(step=entry.get("step"), steps=self._request.steps)
+            self._emit("step", text.in_language(self._request.language), line.rank)
         if entry.get("event") == "debugger":
             self._tell(debugger_event(entry, line.rank, self._request.language))
 
@@ -313,6 +314,9 @@ def start_run(
 
 
 _STEP = Translated(en="optimizer step {step}", zh_cn="优化器第 {step} 步")
+_STEP_OF = Translated(
+    en="optimizer step {step} of {steps}", zh_cn="优化器第 {step} 步，共 {steps} 步"
+)
 _TIMED_OUT = Translated(
     en="no end after {seconds} s: the run is being stopped",
     zh_cn="{seconds} 秒后仍未结束：正在停止运行",

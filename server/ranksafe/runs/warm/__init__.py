@@ -7,6 +7,6 @@ started, and when it is asked.
 from __future__ import annotations
 
 from ranksafe.runs.warm.start import WarmStart
-from ranksafe.runs.warm.templates import end_templates, living_templates
+from ranksafe.runs.warm.templates import LivingTemplate, end_templates, living_templates
 
-__all__ = ["WarmStart", "end_templates", "living_templates"]
+__all__ = ["LivingTemplate", "WarmStart", "end_templates", "living_templates"]

@@ -42,7 +42,7 @@ def first_imports(script: Path) -> FirstImports:
         return FirstImports((), orders_by_hash=True)
     project.follow(tree, script.absolute(), takes_part=True)
     statements = list(dict.fromkeys(project.statements))
-    if statements and project.needs_compiler:
+    if statements and project.needs_compiler and not project.sets_compiler:
         statements.append(("torch._dynamo", ()))
     return FirstImports(tuple(statements), project.orders_by_hash or project.is_too_large)
 
@@ -54,9 +54,13 @@ class _Project:
     orders_by_hash: bool = False
     is_too_large: bool = False
     needs_compiler: bool = False
+    sets_compiler: bool = False
+    """Whether an environment variable of torch's is named, which may be set after ``import torch``."""
     is_over: bool = False
     """Whether a statement was met behind which nothing may be imported beforehand."""
     seen: set[Path] = field(default_factory=set)
+    taken: set[Path] = field(default_factory=set)
+    """Those whose own first imports were noted where they stand."""
 
     def parsed(self, path: Path) -> ast.Module | None:
         """None where the file was read before, cannot be read, or there are too many."""
@@ -69,6 +73,7 @@ class _Project:
                 return None
             text = path.read_bytes()
             self.needs_compiler = self.needs_compiler or bool(_NEEDS_COMPILER.search(text))
+            self.sets_compiler = self.sets_compiler or b"TORCH" in text
             return ast.parse(text)
         except (OSError, SyntaxError, ValueError, RecursionError):
             self.is_too_large = True
@@ -107,7 +112,13 @@ class _Project:
 
     def enter(self, path: Path, *, takes_part: bool) -> None:
         """A module of the project."""
+        if takes_part and path in self.taken:
+            return
         tree = self.parsed(path)
+        if takes_part:
+            self.taken.add(path)
+            # Read before for the sake of a function, or not to be read at all.
+            self.is_over = self.is_over or tree is None
         if tree is not None:
             self.follow(tree, path, takes_part=takes_part)
 

@@ -37,6 +37,8 @@ class WarmStart:
     environment: Mapping[str, str]
     imports: FirstImports
     settings: ProcessSettings
+    outlives: bool
+    """Whether the template may go on when this process ends."""
 
     @classmethod
     def of(
@@ -57,16 +59,6 @@ class WarmStart:
         imports = first_imports(request.script)
         if not imports.statements:
             return None
-        return cls._made(interpreter, settings, environment, imports)
-
-    @classmethod
-    def _made(
-        cls,
-        interpreter: Interpreter,
-        settings: ProcessSettings,
-        environment: Mapping[str, str],
-        imports: FirstImports,
-    ) -> WarmStart:
         left_out = (*_OF_ONE_RUN, *_HARMLESS)
         kept = {name: value for name, value in environment.items() if name not in left_out}
         same = replace(settings, run_directory="", script="", host_memory_bytes=None)
@@ -80,7 +72,8 @@ class WarmStart:
         ]
         text = json.dumps(facts, sort_keys=True)
         folder = folder_of(hashlib.sha256(text.encode()).hexdigest()[:24])
-        return cls(folder, interpreter.path, kept, imports, settings)
+        outlives = request.rehearsal.warm_afterwards
+        return cls(folder, interpreter.path, kept, imports, settings, outlives)
 
     def offer(self, directory: Path) -> bool:
         """Tell the run in ``directory`` of the template, if there is one; whether there is."""
@@ -105,7 +98,8 @@ class WarmStart:
                 SETTINGS_VARIABLE: str(own.write(folder)),
                 TEMPLATE_VARIABLE: "1",
             }
-            start_template(folder, self.python, environment, {"imports": self.imports.statements})
+            told = {"imports": self.imports.statements}
+            start_template(folder, self.python, environment, told, outlives=self.outlives)
 
 
 def _place() -> list[str]:

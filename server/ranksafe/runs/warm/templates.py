@@ -72,10 +72,22 @@ def end_templates(folders: list[Path] | None = None) -> None:
         _asked(folder, "end")
 
 
+_leases: list[subprocess.Popen[bytes]] = []
+"""Templates that end with this process, because it holds the other end of their standard input."""
+
+
 def start_template(
-    folder: Path, python: Path, environment: Mapping[str, str], told: Mapping[str, object]
+    folder: Path,
+    python: Path,
+    environment: Mapping[str, str],
+    told: Mapping[str, object],
+    *,
+    outlives: bool,
 ) -> None:
-    """Start one, unless that was found to be of no use; returns at once. Never raises: a cold start does, too."""
+    """Start one, unless that was found to be of no use; returns at once. Never raises: a cold start does, too.
+
+    ``outlives``: whether it may go on when this process ends.
+    """
     with contextlib.suppress(OSError):
         _make_private(folder)
         if _was_refused(folder):
@@ -91,10 +103,13 @@ def start_template(
             start_new_session=True,
         )
         assert process.stdin is not None
-        with process.stdin:
-            process.stdin.write(
-                json.dumps({**told, "folder": str(folder), "idle_seconds": IDLE_SECONDS}).encode()
-            )
+        more = {"folder": str(folder), "idle_seconds": IDLE_SECONDS, "leased": not outlives}
+        process.stdin.write(json.dumps({**told, **more}).encode() + b"\n")
+        if outlives:
+            process.stdin.close()
+        else:
+            process.stdin.flush()
+            _leases[:] = [each for each in _leases if each.poll() is None] + [process]
 
 
 def _make_private(folder: Path) -> None:

@@ -17,6 +17,7 @@ from ranksafe.runs.predicted import with_predicted_rule
 from ranksafe.runs.watch.devices import devices_in_use
 from ranksafe.runs.watch.first_failure import FirstFailure
 from ranksafe.runs.watch.live import in_one_line
+from ranksafe.runs.watch.phases import phase_of
 from ranksafe.runs.watch.watchdog import Hang, Watchdog
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,8 @@ class Observer:
         self._first: FirstFailure | None = None
         if not request.target.startswith("simulated:"):
             self._first = FirstFailure(directory, ranks, user_code, request.language)
+        self._rehearses = request.target.startswith("simulated")
+        self._phases: set[str] = set()
         self._told = ""
         self._told_at = 0.0
         self._told_of: Hang | None = None
@@ -91,6 +94,7 @@ class Observer:
             yield RunEvent("first-failure", failure.message, failure.rank, failures=(failure,))
         if not self._watchdog.turn():
             return
+        yield from self._beginning()
         yield from self._states()
         if self._request.debugging is not None:
             return  # whoever stands at a breakpoint is waited for
@@ -102,6 +106,15 @@ class Observer:
         """For the end of the run: sentences with figures, no failures."""
         is_told = self.ends_run or self._request.debugging is not None
         return [] if is_told else self._watchdog.stragglers()
+
+    def _beginning(self) -> Iterator[RunEvent]:
+        """What the first rank does until it steps, each once."""
+        ranks = self._watchdog.ranks
+        beat = ranks[min(ranks)].beat if self._rehearses and ranks else None
+        phase = phase_of(beat.frames) if beat is not None and not beat.steps else None
+        if phase is not None and phase.en not in self._phases:
+            self._phases.add(phase.en)
+            yield RunEvent("status", phase.in_language(self._request.language))
 
     def _states(self) -> Iterator[RunEvent]:
         now = time.monotonic()

@@ -53,6 +53,8 @@ class Template:
 
     def __init__(self, told: dict[str, Any], lock: int) -> None:
         self.lock = lock
+        self.lease = os.dup(0) if told["leased"] else -1
+        """Held by who ends us by letting go."""
         self.folder: str = told["folder"]
         self.idle_seconds: float = told["idle_seconds"]
         self.statements: list[tuple[str, list[str]]] = told["imports"]
@@ -105,7 +107,9 @@ class Template:
         if project is not None:
             return project
         for name in os.listdir("/proc/self/fd"):
-            if int(name) not in (0, 1, 2, self.lock) and not files.can_be_handed_on(int(name)):
+            if int(name) not in (0, 1, 2, self.lock, self.lease) and not files.can_be_handed_on(
+                int(name)
+            ):
                 return "file " + os.readlink("/proc/self/fd/" + name)
         state.devices().is_template = True
         # Some libraries (OpenBLAS) end their threads before a fork and start them again when they are needed.
@@ -119,9 +123,12 @@ class Template:
     def serve(self) -> None:
         """Answer until it is time to end. Raises Become in a fork."""
         listener = _listen(self.folder)
+        watched: list[Any] = [listener] + ([self.lease] if self.lease >= 0 else [])
         while self._is_wanted():
-            readable, _, _ = select.select([listener, *self.open], [], [], _LOOK_SECONDS)
+            readable, _, _ = select.select([*watched, *self.open], [], [], _LOOK_SECONDS)
             self._reap()
+            if self.lease in readable:
+                return
             for each in readable:
                 if each is listener:
                     connection, _ = listener.accept()
@@ -178,6 +185,8 @@ class Template:
         try:
             listener.close()
             os.close(self.lock)
+            if self.lease >= 0:
+                os.close(self.lease)
             for each in self.open:
                 each.close()
             joining.enter(connection, request, numbers)
@@ -311,7 +320,10 @@ def _listen(folder: str) -> socket.socket:
 
 def main() -> Become | None:
     """Returns in a fork that has become a process of a rehearsal; the template itself ends."""
-    told = json.loads(os.read(0, 1 << 20))
+    line = b""
+    while not line.endswith(b"\n"):
+        line += os.read(0, 1 << 16) or b"\n"
+    told = json.loads(line)
     lock = os.open(os.path.join(told["folder"], "lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
