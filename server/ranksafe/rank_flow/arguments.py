@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from ranksafe.rank_flow.values import Constant, Sequence, Value
+from ranksafe.rank_flow.values import Constant, Sequence, Value, is_small, listed
 
 
 @dataclass(slots=True)
@@ -61,13 +61,13 @@ def bound(
             if default is not None
         ]
         for item, default in defaults:
-            if isinstance(default, ast.Constant):
+            if isinstance(default, ast.Constant) and is_small(default.value):
                 found[item.arg] = Constant(default.value)
     found.update({item.arg: value for item, value in zip(named, given.positional, strict=False)})
     found.update({name: value for name, value in given.named.items() if name in found})
     if parameters.vararg is not None:
         rest = tuple(given.positional[len(named) :])
-        found[parameters.vararg.arg] = unknown if given.open_ended else Sequence(rest)
+        found[parameters.vararg.arg] = unknown if given.open_ended else listed(rest)
     if parameters.kwarg is not None:
         found[parameters.kwarg.arg] = unknown
     return found

@@ -15,6 +15,7 @@ from ranksafe.rank_flow.values import (
     Sequence,
     Value,
     combined,
+    listed,
     part_of,
 )
 
@@ -94,7 +95,7 @@ def _unpacked(value: Value, targets: list[ast.expr]) -> Value:
     start = starred[0]
     end = len(value.items) - (len(targets) - start - 1)
     items = value.items
-    return Sequence((*items[:start], Sequence(items[start:end]), *items[end:]))
+    return listed((*items[:start], listed(items[start:end]), *items[end:]))
 
 
 def _with_item(before: Sequence, index: Value, value: Value) -> Value:
@@ -102,5 +103,5 @@ def _with_item(before: Sequence, index: Value, value: Value) -> Value:
         if 0 <= index.constant < len(before.items):
             items = list(before.items)
             items[index.constant] = value
-            return Sequence(tuple(items))
+            return listed(tuple(items))
     return combined(before, value)

@@ -30,6 +30,9 @@ Heap = dict[Object, dict[str, Value]]
 State = tuple[dict[str, Value], Heap]
 """Variables and attributes at one moment."""
 _MAXIMUM_STEPS = 3_000
+"""Statements."""
+_MAXIMUM_EVALUATIONS = 60_000
+"""Expressions: one statement may have comprehensions in comprehensions, and calls of lambdas that call others."""
 DEEPEST = 7
 """Calls inside calls that are followed."""
 _ALSO_UNCERTAIN = frozenset({"handler", "list missing", "list short on root", "swallowed", "value"})
@@ -129,6 +132,7 @@ class Run:
         self.inside = Inside()
         self.frame: Frame
         self.steps = 0
+        self.evaluations = 0
         self.unsettled_loops = 0
         """Loops that were gone through just once, because one around them was not settled."""
         self.seeds: dict[str, Varies] = {}
@@ -160,6 +164,9 @@ class Run:
 
     def value(self, node: ast.expr) -> Value:
         """The value of an expression on this rank; its collectives are written to the trace as they are met."""
+        self.evaluations += 1
+        if self.evaluations > _MAXIMUM_EVALUATIONS:
+            raise TooLarge
         evaluate = self._expressions.get(node.__class__)
         if evaluate is not None:
             return evaluate(self, node)

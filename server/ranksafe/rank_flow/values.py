@@ -15,6 +15,11 @@ from ranksafe.semantics.module import Module
 
 LONGEST = 64
 """Collections with more items are not followed item by item."""
+_MOST_ITEMS = 1_000
+"""Of a list and the lists in it together; of larger ones only that is known how many items they have."""
+_LONGEST_TEXT = 4_096
+"""Characters, or bytes."""
+_LARGEST_NUMBER = 10**12
 
 
 class Varies(IntEnum):
@@ -81,6 +86,9 @@ class Sequence:
     """For the share of a rank: whether the other ranks' shares are as long."""
     summary: Abstract | None = field(default=None, compare=False, repr=False)
     """What is known of the items together, once somebody has asked."""
+    size: int = field(default=0, compare=False, repr=False)
+    """How many items it has, those of lists in it included: 60 lists in each other, each holding the next twice, are a
+    trillion."""
 
     @property
     def varies(self) -> Varies:
@@ -261,6 +269,26 @@ def combined(*values: Value) -> Abstract:
         varies, origin, made_by=made, complete_on=complete_on, decides=decides, share=share,
         agreed=agreed,
     )  # fmt: skip
+
+
+def listed(
+    items: tuple[Value, ...], origin: Origin | None = None, length: Varies = Varies.PERHAPS
+) -> Sequence | Abstract:
+    """A list or tuple with these items; where they are too many to look at each, what they have in common."""
+    size = len(items) + sum(item.size for item in items if item.__class__ is Sequence)
+    if size <= _MOST_ITEMS:
+        return Sequence(items, origin, length, size=size)
+    found = combined(*items)
+    return found.changed(origin=origin or found.origin, length=length, steps=len(items))
+
+
+def is_small(constant: Any) -> bool:
+    """Whether a constant is small enough to be computed with."""
+    if isinstance(constant, (str, bytes)):
+        return len(constant) <= _LONGEST_TEXT
+    if isinstance(constant, int):
+        return -_LARGEST_NUMBER <= constant <= _LARGEST_NUMBER
+    return not isinstance(constant, tuple) or all(map(is_small, constant))
 
 
 def elementwise(*values: Value) -> Abstract:

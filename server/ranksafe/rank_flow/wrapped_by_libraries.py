@@ -8,7 +8,7 @@ from ranksafe.rank_flow.operations import Operation
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.syntax import argument
 from ranksafe.rank_flow.traces import Event
-from ranksafe.rank_flow.values import NOTHING_KNOWN, Object, Sequence, Value
+from ranksafe.rank_flow.values import NOTHING_KNOWN, Object, Value, listed
 from ranksafe.semantics.module import Module
 
 ENGINE = "deepspeed.DeepSpeedEngine"
@@ -41,7 +41,7 @@ def _engine(run: Run, node: ast.Call, operation: Operation) -> Value:
     run.set_attribute(engine, "module", inner)
     run.items.append(Event(operation, run.place(node), model=engine))
     loader = Object("loader", node=node, module=run.module, detail="sharded")
-    return Sequence((engine, NOTHING_KNOWN, loader, NOTHING_KNOWN))
+    return listed((engine, NOTHING_KNOWN, loader, NOTHING_KNOWN))
 
 
 def _set_up(run: Run, node: ast.Call, receiver: Value | None, arguments: list[Value]) -> Value:
@@ -55,7 +55,7 @@ def _set_up(run: Run, node: ast.Call, receiver: Value | None, arguments: list[Va
         return model
     if any(isinstance(item, ast.Starred) for item in node.args):
         return NOTHING_KNOWN
-    return Sequence((model, *arguments[1 : len(node.args)]))
+    return listed((model, *arguments[1 : len(node.args)]))
 
 
 def engine_of(module: Module, node: ast.Call) -> Object:

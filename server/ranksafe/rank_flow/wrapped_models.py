@@ -15,10 +15,10 @@ from ranksafe.rank_flow.values import (
     Abstract,
     Object,
     Origin,
-    Sequence,
     Value,
     Varies,
     combined,
+    listed,
 )
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import callee_name
@@ -86,7 +86,7 @@ def prepared(run: Run, node: ast.Call, arguments: list[Value]) -> Value:
             found.append(value)
         else:
             found.append(_prepared_object(run, value, expression, node))
-    return found[0] if len(found) == 1 else Sequence(tuple(found))
+    return found[0] if len(found) == 1 else listed(tuple(found))
 
 
 def _prepared_loader(run: Run, loader: Object | None, node: ast.Call) -> Object:

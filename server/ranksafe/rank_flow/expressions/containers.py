@@ -19,6 +19,7 @@ from ranksafe.rank_flow.values import (
     Varies,
     combined,
     length_of,
+    listed,
     origin_of,
     truth_of,
 )
@@ -29,7 +30,7 @@ def display(run: Run, node: ast.Tuple | ast.List | ast.Set) -> Value:
     items = [run.value(item) for item in node.elts]
     if any(isinstance(item, ast.Starred) for item in node.elts):
         return combined(*items)
-    return Sequence(tuple(items))
+    return listed(tuple(items))
 
 
 def dictionary(run: Run, node: ast.Dict) -> Value:
@@ -39,7 +40,7 @@ def dictionary(run: Run, node: ast.Dict) -> Value:
     if values and all(isinstance(key, Constant) for key in keys):
         found = combined(*values)
         # A loop over it gives the keys.
-        each = Sequence(tuple(key for key in keys if key is not None))
+        each = listed(tuple(key for key in keys if key is not None))
         groups = dictionary_of_groups(keys, values)
         return found.changed(length=Varies.NO, each=element(each), groups=groups)
     if not node.keys:
@@ -49,7 +50,7 @@ def dictionary(run: Run, node: ast.Dict) -> Value:
 
 def _item_by_item(
     run: Run, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, source: Value, length: int
-) -> Sequence | None:
+) -> Value | None:
     """The items of a comprehension over few values; None where a condition does not tell which are left."""
     items = []
     generator = node.generators[0]
@@ -60,7 +61,7 @@ def _item_by_item(
             return None
         if False not in kept:
             items.append(run.value(node.elt))
-    return Sequence(tuple(items), source.origin if isinstance(source, Sequence) else None)
+    return listed(tuple(items), source.origin if isinstance(source, Sequence) else None)
 
 
 def comprehension(run: Run, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:

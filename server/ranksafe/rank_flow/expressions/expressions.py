@@ -14,13 +14,14 @@ from ranksafe.rank_flow.generators.generators import iterated
 from ranksafe.rank_flow.library_calls.iteration import element
 from ranksafe.rank_flow.run import Evaluators, Run
 from ranksafe.rank_flow.traces import Yield
-from ranksafe.rank_flow.values import NOTHING_KNOWN, SAME, Constant, Object, Value
+from ranksafe.rank_flow.values import NOTHING_KNOWN, SAME, Constant, Object, Value, is_small
 
 _PLAIN = (bool, int, float, str, type(None), tuple)
 
 
 def _constant(_run: Run, node: ast.Constant) -> Value:
-    return Constant(node.value) if isinstance(node.value, _PLAIN) else SAME
+    value = node.value
+    return Constant(value) if isinstance(value, _PLAIN) and is_small(value) else SAME
 
 
 def _inner(run: Run, node: ast.Starred | ast.Await) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -23,9 +24,14 @@ from ranksafe.rank_flow.values import (
     combined,
     elementwise,
     is_none,
+    is_small,
+    listed,
     origin_of,
 )
 
+_REPEATED = (str, bytes, tuple)
+_WIDE_FORMAT = re.compile(r"\*|\d{4}")
+"""A format with a width or precision of 1000 and more, or with one that is given (or with any such number)."""
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -66,9 +72,9 @@ def binary(run: Run, node: ast.BinOp) -> Value:
             and isinstance(times.constant, int)
         ):
             if 0 <= times.constant * len(items.items) <= LONGEST:
-                return Sequence(items.items * times.constant)
+                return listed(items.items * times.constant)
     if isinstance(node.op, ast.Add) and isinstance(left, Sequence) and isinstance(right, Sequence):
-        return Sequence(left.items + right.items)
+        return listed(left.items + right.items)
     return _shared_out(run, node, left, right)
 
 
@@ -160,15 +166,23 @@ def _computed(
     if operation is None:
         return combined(left, right)
     a, b = left.constant, right.constant
-    if isinstance(a, (str, tuple)) and isinstance(b, int) and operation is operator.mul:
+    if not (is_small(a) and is_small(b) and _stays_small(operation, a, b)):
         return combined(left, right)
     try:
         result = operation(a, b)
     except (TypeError, ValueError, ZeroDivisionError, OverflowError):
         return combined(left, right)
-    if isinstance(result, int) and abs(result) > 10**12:
-        return combined(left, right)
-    return Constant(result, origin_of(left, right))
+    return Constant(result, origin_of(left, right)) if is_small(result) else combined(left, right)
+
+
+def _stays_small(operation: Callable[[Any, Any], Any], a: Any, b: Any) -> bool:
+    """Whether the result of an operation on small constants is known to be no giant before it is made."""
+    if operation is operator.mul:
+        return not isinstance(a, _REPEATED) and not isinstance(b, _REPEATED)
+    if operation is operator.mod and isinstance(a, (str, bytes)):
+        text = a if isinstance(a, str) else a.decode("latin-1")
+        return _WIDE_FORMAT.search(text) is None
+    return True
 
 
 def _plain(value: Value) -> Constant | None:

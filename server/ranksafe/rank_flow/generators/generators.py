@@ -23,6 +23,7 @@ from ranksafe.rank_flow.values import (
     Value,
     Varies,
     joined,
+    listed,
     origin_of,
 )
 
@@ -159,5 +160,5 @@ def _either(one: Value, other: Value) -> Value:
         and isinstance(other, Sequence)
         and len(one.items) == len(other.items)
     ):
-        return Sequence(tuple(map(_either, one.items, other.items)))
+        return listed(tuple(map(_either, one.items, other.items)))
     return joined(one, other, SAME)

@@ -15,6 +15,7 @@ from ranksafe.rank_flow.values import (
     Value,
     Varies,
     combined,
+    is_small,
     length_of,
     origin_of,
 )
@@ -67,7 +68,7 @@ def _converted(kind: str, value: Value) -> Value:
     if isinstance(value, Constant):
         try:
             made = {"int": int, "str": str, "bool": bool, "float": float}[kind](value.constant)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             return combined(value)
-        return Constant(made, value.origin)
+        return Constant(made, value.origin) if is_small(made) else combined(value)
     return combined(value)

@@ -20,6 +20,7 @@ from ranksafe.rank_flow.values import (
     Varies,
     combined,
     evenness,
+    listed,
     origin_of,
 )
 
@@ -54,7 +55,7 @@ def add_items(run: Run, target: ast.expr, held: Value, added: Value, *, several:
     if not around and isinstance(held, Sequence):
         more = (added,) if not several else added.items if isinstance(added, Sequence) else None
         if more is not None and len(held.items) + len(more) <= LONGEST:
-            _put(run, target, Sequence(held.items + more, held.origin, held.length))
+            _put(run, target, listed(held.items + more, held.origin, held.length))
             return True
     worst, origin = Varies.NO, None
     for item in around:

@@ -6,6 +6,7 @@ from ranksafe.rank_flow.expressions.slices import sliced
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.tables import functions_that
 from ranksafe.rank_flow.values import (
+    LONGEST,
     NOTHING_KNOWN,
     SAME,
     Abstract,
@@ -18,8 +19,10 @@ from ranksafe.rank_flow.values import (
     Varies,
     combined,
     evenness,
+    is_small,
     joined,
     length_of,
+    listed,
     origin_of,
 )
 
@@ -103,17 +106,17 @@ def element(iterable: Value) -> Value:
 
 def _enumerated(value: Value) -> Value:
     if isinstance(value, Sequence):
-        pairs = tuple(Sequence((Constant(i), item)) for i, item in enumerate(value.items))
-        return Sequence(pairs, value.origin, value.length)
-    pair = Sequence((Abstract(Varies.NO), element(value)))
+        pairs = tuple(listed((Constant(i), item)) for i, item in enumerate(value.items))
+        return listed(pairs, value.origin, value.length)
+    pair = listed((Abstract(Varies.NO), element(value)))
     return iteration(pair, length_of(value), evenness(value), origin_of(value))
 
 
 def _zipped(values: list[Value]) -> Value:
     if values and all(isinstance(value, Sequence) for value in values):
         rows = zip(*(value.items for value in values if isinstance(value, Sequence)), strict=False)
-        return Sequence(tuple(Sequence(tuple(row)) for row in rows), origin_of(*values))
-    pair = Sequence(tuple(element(value) for value in values))
+        return listed(tuple(listed(tuple(row)) for row in rows), origin_of(*values))
+    pair = listed(tuple(element(value) for value in values))
     # The shortest one decides.
     length = Varies.PERHAPS
     if values and all(evenness(value).certain for value in values):
@@ -130,7 +133,9 @@ def _range(arguments: list[Value], world_size: int) -> Value:
             return NOTHING_KNOWN
         origin = origin_of(*arguments)
         share = _share_of(constants, origin, world_size)
-        if len(numbers) <= 64:
+        if not is_small(numbers.stop - numbers.start):
+            return NOTHING_KNOWN
+        if len(numbers) <= LONGEST:
             return Sequence(tuple(Constant(item, origin) for item in numbers), origin, share)
         varies = Varies.NO if origin is None else origin.varies
         return Abstract(varies, origin, length=share, steps=len(numbers))

@@ -18,6 +18,7 @@ from ranksafe.rank_flow.values import (
     Share,
     Value,
     combined,
+    listed,
 )
 
 
@@ -59,7 +60,7 @@ def augmented_assignment(run: Run, node: ast.AugAssign) -> bool:
         and isinstance(added, Sequence)
         and isinstance(node.op, ast.Add)
     ):
-        bind(run, target, Sequence(before.items + added.items))
+        bind(run, target, listed(before.items + added.items))
     elif isinstance(node.op, ast.Add) and pads(node.value):
         bind(run, target, combined(before, added).changed(share=Share.EVEN))
     else:

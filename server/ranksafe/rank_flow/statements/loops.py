@@ -26,6 +26,7 @@ from ranksafe.rank_flow.values import (
     combined,
     evenness,
     length_of,
+    listed,
     origin_of,
     truth_of,
 )
@@ -62,7 +63,7 @@ def _shards_each(node: ast.For) -> bool:
 def _one_of_each(run: Run, display: ast.expr) -> Value:
     """The items of a display; of what is unpacked in it one stands for all."""
     assert isinstance(display, (ast.Tuple, ast.List))
-    return Sequence(
+    return listed(
         tuple(
             element(run.value(item.value)) if isinstance(item, ast.Starred) else run.value(item)
             for item in display.elts
