@@ -19,7 +19,9 @@ from ranksafe.launch.context import Launcher
 from ranksafe.launch.detect import Statement
 from ranksafe.localization import Translated
 from ranksafe.settings import Count, Expected, Flag, parse_toml, read
+from ranksafe.source.plain_files import read_plain
 
+_MOST_BYTES = 4 << 20
 FILE_NAMES = ("ranksafe.toml", "pyproject.toml")
 """In the order in which they win within one folder."""
 
@@ -212,7 +214,7 @@ def read_configuration_file(file: Path) -> LoadedConfiguration | None:
     """The configuration in one file; None for a ``pyproject.toml`` that says nothing about ranksafe."""
     is_pyproject = file.name == "pyproject.toml"
     try:
-        content = file.read_bytes()
+        content = read_plain(file, _MOST_BYTES)
         if is_pyproject and b"ranksafe" not in content:
             return None
         document = parse_toml(content.decode("utf-8-sig"))

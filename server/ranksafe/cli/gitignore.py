@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from ranksafe.source.plain_files import read_plain
+
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
     _Rules: TypeAlias = tuple[Path, GitIgnoreSpec]
     """A folder, and the patterns that are relative to it."""
 
+_MOST_BYTES: Final = 4 << 20
 _FILE: Final = ".gitignore"
 
 
@@ -64,7 +67,7 @@ def _is_root(folder: Path) -> bool:
 
 def _read(folder: Path, file: Path) -> tuple[_Rules, ...]:
     try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_plain(file, _MOST_BYTES).decode("utf-8", "replace").splitlines()
     except OSError:
         return ()
     spec = _understood(lines)

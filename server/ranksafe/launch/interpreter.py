@@ -5,7 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Final
 
+from ranksafe.source.plain_files import read_plain
+
+_MOST_BYTES: Final = 1 << 20
 _PYTHON_FOLDER = re.compile(r"^python3\.\d+t?$")
 
 
@@ -74,8 +78,8 @@ def _behind_shim(interpreter: Path) -> Path:
     if interpreter.parent.name != "shims" or not (root / "versions").is_dir():
         return interpreter
     try:
-        chosen = (root / "version").read_text(encoding="utf-8").split()
-    except OSError:
+        chosen = read_plain(root / "version", _MOST_BYTES).decode("utf-8").split()
+    except (OSError, UnicodeDecodeError):
         return interpreter
     for version in chosen:
         candidate = root / "versions" / version / "bin" / interpreter.name
@@ -86,7 +90,7 @@ def _behind_shim(interpreter: Path) -> Path:
 
 def _virtual_environment(prefix: Path) -> dict[str, str] | None:
     try:
-        text = (prefix / "pyvenv.cfg").read_text(encoding="utf-8", errors="replace")
+        text = read_plain(prefix / "pyvenv.cfg", _MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return None
     pairs = (line.partition("=") for line in text.splitlines())

@@ -29,7 +29,7 @@ class Annotations:
 def annotate(log: Path, folders: Sequence[Path], language: Language) -> Annotations:
     """Explain ``log`` and place what it tells of. Raises OSError when it cannot be read, or is no ordinary file."""
     from ranksafe.runs.diagnosis.follow_log import FollowedLog
-    from ranksafe.runs.plain_files import open_plain
+    from ranksafe.source.plain_files import open_plain
 
     followed = FollowedLog(language)
     with open_plain(log, through_links=True) as file:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ranksafe.localization import Translated
 from ranksafe.runs.errors import RunNotPossible
-from ranksafe.runs.plain_files import open_plain
 from ranksafe.runs.process_status import status_fields
+from ranksafe.source.plain_files import open_plain
 
 KEPT_RUNS = 30
 """Older runs are deleted when a new one starts."""

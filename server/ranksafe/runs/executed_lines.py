@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ranksafe.runs.plain_files import open_plain
 from ranksafe.runs.records.recorder import START_FILE
+from ranksafe.source.plain_files import open_plain
 
 _LARGEST_FILE = 2_000_000
 _MOST_LINES = 64 * 2**20

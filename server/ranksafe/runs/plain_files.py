@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import math
-import os
-import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
+
+from ranksafe.source.plain_files import open_plain
 
 _LARGEST_SOURCE: Final = 8 * 2**20
 _SOURCES: Final = (".py", ".pyi", ".pyw", ".pyx")
-
-
-def open_plain(path: Path, *, through_links: bool = False) -> BinaryIO:
-    """Open an ordinary file for reading, at once.
-
-    Raises OSError for everything else: a pipe would be waited for, a device has no end, a link leads where its author
-    wants (``through_links``: where the user may have made it), a name may have NUL bytes.
-    """
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    if not through_links:
-        flags |= getattr(os, "O_NOFOLLOW", 0)
-    try:
-        descriptor = os.open(path, flags)
-    except ValueError as error:
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL)) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-    return os.fdopen(descriptor, "rb")
 
 
 def read_json(path: Path, most_bytes: int) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ranksafe.localization import Translated
-from ranksafe.runs.plain_files import open_plain
 from ranksafe.runs.records.redaction import redacted_text
 from ranksafe.runs.report.elements import Element, clean, element
+from ranksafe.source.plain_files import open_plain
 
 MOST_BYTES = 256 * 1024
 MOST_LINES = 300

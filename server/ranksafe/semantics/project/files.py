@@ -5,12 +5,15 @@ from __future__ import annotations
 import bisect
 import hashlib
 import os
-import stat
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from ranksafe.source.plain_files import read_plain
+
 MAXIMUM_FILES: Final = 20_000
+_LINE_END: Final = re.compile(r"\r\n?")
 _MAXIMUM_FOLDERS: Final = 50_000
 _MAXIMUM_SIZE: Final = 2_000_000
 _NOT_OURS: Final = frozenset(
@@ -21,13 +24,10 @@ _NOT_OURS: Final = frozenset(
 def read_text(path: Path) -> str | None:
     """A Python file's text; None when it cannot be read, is huge or no text."""
     try:
-        status = path.stat()
-        # Opening a named pipe would wait for somebody who writes into it.
-        if status.st_size > _MAXIMUM_SIZE or not stat.S_ISREG(status.st_mode):
-            return None
-        return path.read_text("utf-8-sig")
+        text = read_plain(path, _MAXIMUM_SIZE).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return None
+    return _LINE_END.sub("\n", text) if "\r" in text else text
 
 
 def content_hash(text: str) -> str:

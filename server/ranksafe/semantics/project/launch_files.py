@@ -16,6 +16,7 @@ from typing import Final
 from ranksafe.semantics.cross_file import LaunchCommand
 from ranksafe.semantics.project.dependents import Dependents
 from ranksafe.semantics.project.files import ProjectFiles, is_ours
+from ranksafe.source.plain_files import read_plain
 
 _SUFFIXES: Final = frozenset(
     {".sh", ".bash", ".zsh", ".slurm", ".sbatch", ".sub", ".job", ".mk", ".md", ".rst", ".yaml", ".yml"}
@@ -146,7 +147,7 @@ class LaunchFiles:
 
 def _text_of(file: Path) -> str:
     try:
-        return file.read_text("utf-8", "replace") if file.stat().st_size <= _LARGEST_BYTES else ""
+        return read_plain(file, _LARGEST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 
