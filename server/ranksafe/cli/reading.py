@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import tokenize
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from ranksafe.cli.replacing import ChangedMeanwhile, replace_content
 from ranksafe.localization import Translated
 from ranksafe.source.notebook import CellStart, NotANotebook, code_cells, is_notebook, joined
+from ranksafe.source.plain_files import read_plain
 
 SIZE_LIMIT: Final = 8 * 1024 * 1024
 """Bytes; files above it are data that happen to end in .py."""
 NOTEBOOK_LIMIT: Final = 8 * SIZE_LIMIT
 """Bytes; most of a large notebook are the pictures that its cells have drawn."""
 
+_ASCII = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
 _UTF8_BOM = b"\xef\xbb\xbf"
 
 _TOO_LARGE = Translated("not checked: larger than {limit} MiB", "未检查：文件大于 {limit} MiB")
@@ -32,6 +36,10 @@ NOT_WRITTEN = Translated(
 _UNREADABLE = Translated("cannot be read: {reason}", "无法读取：{reason}")
 _UNWRITABLE = Translated(
     "{path}: cannot be written and is as it was: {reason}", "{path}：无法写入，内容未变：{reason}"
+)
+_CHANGED = Translated(
+    "{path}: was changed by somebody else meanwhile and is left as it is now",
+    "{path}：期间被其他程序修改，保持其现状",
 )
 _UNKNOWN_ENCODING = Translated(
     "not checked: its encoding declaration is not usable ({reason})",
@@ -61,23 +69,17 @@ class SourceFile:
     has_bom: bool = False
     cells: tuple[CellStart[int], ...] | None = None
     """Of a notebook, whose ``text`` is the Python of its cells; None for other files."""
+    data: bytes = field(default=b"", repr=False)
+    """The content that was read."""
 
     def write(self, text: str) -> None:
-        """Replace the file's content, in its own encoding. Raises OSError and UnicodeEncodeError.
+        """Replace the file's content, in its own encoding. Raises what `replace_content` does, and UnicodeEncodeError.
 
-        The file stays the one it is (its owner, mode and links). Where the disk has no room for the new content, the
-        old one is still there: it is not cut off before the new one has been written over it. Notebooks cannot be
-        written.
+        Notebooks cannot be written.
         """
         assert self.cells is None
         data = text.encode(self.encoding)
-        with self.path.open("r+b", buffering=0) as file:
-            before = file.read()
-            try:
-                _write_all(file, _UTF8_BOM + data if self.has_bom else data)
-            except OSError:
-                _write_all(file, before)
-                raise
+        replace_content(self.path, self.data, _UTF8_BOM + data if self.has_bom else data)
 
 
 def read_source(path: Path) -> SourceFile:
@@ -90,16 +92,10 @@ def read_source(path: Path) -> SourceFile:
 
 def not_written(path: Path, error: OSError | UnicodeEncodeError) -> Translated:
     """Why `SourceFile.write` failed."""
+    if isinstance(error, ChangedMeanwhile):
+        return _CHANGED.filled(path=path)
     reason = error.strerror or error if isinstance(error, OSError) else error
     return _UNWRITABLE.filled(path=path, reason=reason)
-
-
-def _write_all(file: io.FileIO, data: bytes) -> None:
-    file.seek(0)
-    rest = memoryview(data)
-    while rest:
-        rest = rest[file.write(rest) :]
-    file.truncate()
 
 
 def read_bytes(path: Path) -> bytes:
@@ -108,10 +104,10 @@ def read_bytes(path: Path) -> bytes:
         if not path.is_file():
             raise UnreadableSource(_NO_FILE)
         limit = NOTEBOOK_LIMIT if is_notebook(path) else SIZE_LIMIT
-        if path.stat().st_size > limit:
-            raise UnreadableSource(_TOO_LARGE.filled(limit=limit // (1024 * 1024)))
-        return path.read_bytes()
+        return read_plain(path, limit)
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            raise UnreadableSource(_TOO_LARGE.filled(limit=limit // (1024 * 1024))) from error
         raise UnreadableSource(_UNREADABLE.filled(reason=error.strerror or error)) from error
 
 
@@ -128,12 +124,23 @@ def decode_source(path: Path, data: bytes) -> SourceFile:
     has_bom = data.startswith(_UTF8_BOM)
     encoding = "utf-8" if encoding == "utf-8-sig" else encoding
     content = data[len(_UTF8_BOM) :] if has_bom else data
+    if not _reads_ascii(encoding):
+        raise UnreadableSource(_UNKNOWN_ENCODING.filled(reason=encoding))
     try:
         text = content.decode(encoding)
     except UnicodeDecodeError as error:
         message = _UNDECODABLE.filled(offset=error.start, encoding=encoding)
         raise UnreadableSource(message) from error
-    return SourceFile(path, text, encoding, has_bom)
+    return SourceFile(path, text, encoding, has_bom, data=data)
+
+
+def _reads_ascii(encoding: str) -> bool:
+    """Whether ASCII is itself in an encoding, as in all that programs are written in; not so in ``rot13`` or
+    ``zlib``, which are no encodings of text, nor in ``punycode`` or ``idna``, which take quadratic time."""
+    try:
+        return _ASCII.decode(encoding).encode(encoding) == _ASCII
+    except (UnicodeError, LookupError, ValueError):
+        return False
 
 
 def _decode_notebook(path: Path, data: bytes) -> SourceFile:
