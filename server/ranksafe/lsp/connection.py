@@ -81,6 +81,13 @@ class Connection(LanguageServer):
         pulls = text_document is not None and text_document.diagnostic is not None
         return pulls and refresh is not None and bool(refresh.refresh_support)
 
+    def refuse(self, request: object, reason: types.ErrorCodes) -> None:
+        """Answer a request that cannot be understood; None: nobody knows which it was."""
+        number = request if isinstance(request, (int, str)) else None
+        error = {"code": reason.value, "message": reason.name}
+        # Not as a message of lsprotocol, which leaves out an id of null.
+        self.protocol._send_data({"jsonrpc": "2.0", "id": number, "error": error})
+
     # -- words
 
     def inform(self, message: Translated) -> None:

@@ -6,6 +6,7 @@ other way round; for a text file both only change the unit of columns.
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -25,11 +26,21 @@ if TYPE_CHECKING:
     from ranksafe.lsp.entry import Entry
     from ranksafe.lsp.run_findings import RunFinding
 
+_LONGEST_NAME = 255
+_LONGEST_PATH = 4095
+"""Bytes and characters, on most systems."""
+
 
 def path_of(uri: object) -> Path | None:
-    """The file behind a URI; None for one that is no file."""
-    path = to_fs_path(uri) if isinstance(uri, str) else None
-    return Path(path) if path else None
+    """The file behind a URI; None for one that is no file, or that no system can have."""
+    try:
+        path = to_fs_path(uri) if isinstance(uri, str) else None
+        longest = max(map(len, os.fsencode(path or "").split(b"/")))
+    except ValueError:  # ``http://[``, half of a pair of surrogates
+        return None
+    if not path or "\0" in path or longest > _LONGEST_NAME or len(path) > _LONGEST_PATH:
+        return None
+    return Path(path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,10 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
 
+from lsprotocol import types
 from pygls.io_ import StdoutWriter
 
 from ranksafe.lsp.connection import Connection
@@ -24,12 +26,19 @@ from ranksafe.lsp.session import Session
 
 logger = logging.getLogger(__name__)
 
-_LENGTH: Final = re.compile(rb"(?:^|\r\n)content-length: *(\d+)\r\n", re.IGNORECASE)
+_HEADER_END: Final = re.compile(rb"\r?\n\r?\n")
+_LENGTH: Final = re.compile(rb"content-length:[ \t]{0,8}(\d{1,10})[ \t]{0,8}\r?\n", re.IGNORECASE)
+_MOST_BYTES: Final = 1 << 28
+"""Of a message, and far more than any text that is checked."""
+_MOST_HEADER_BYTES: Final = 1 << 13
 _READ_BYTES: Final = 1 << 16
 
 
 class MessageSplitter:
-    """Cuts a stream of bytes into the bodies of LSP messages."""
+    """Cuts a stream of bytes into the bodies of LSP messages.
+
+    What is no message costs no more than itself: the next header with a length is the beginning of the next one.
+    """
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -41,16 +50,18 @@ class MessageSplitter:
             yield body
 
     def _next(self) -> bytes | None:
-        head = self._buffer.find(b"\r\n\r\n")
-        if head < 0:
+        head = _HEADER_END.search(self._buffer)
+        if head is None:
+            # The beginning of a header, or what nobody asked for.
+            del self._buffer[:-_MOST_HEADER_BYTES]
             return None
-        length = _LENGTH.search(self._buffer[: head + 2])
-        start = head + 4
-        if length is None:
+        start = head.end()
+        lengths = _LENGTH.findall(self._buffer[max(0, start - _MOST_HEADER_BYTES) : start])
+        if not lengths or int(lengths[-1]) > _MOST_BYTES:
             # No length, no body: go on after this header.
             del self._buffer[:start]
             return b""
-        end = start + int(length[1])
+        end = start + int(lengths[-1])
         if len(self._buffer) < end:
             return None
         body = bytes(self._buffer[start:end])
@@ -105,15 +116,30 @@ def _read(
             bodies = [body for body in splitter.feed(data) if body]
             if bodies:
                 deliver(bodies)
-        ended()
     except (OSError, RuntimeError):
         # The input was closed under us, or the loop has ended already.
-        return
+        pass
+    finally:
+        # Whatever it was: without an input there is nothing to live for.
+        with suppress(RuntimeError):
+            ended()
 
 
 def _handle(client: Connection, body: bytes) -> None:
     protocol = client.protocol
     try:
-        protocol.handle_message(json.loads(body, object_hook=protocol.structure_message))
+        message = json.loads(body)
+    except (ValueError, RecursionError):
+        logger.exception("a message is no JSON")
+        client.refuse(None, types.ErrorCodes.ParseError)
+        return
+    try:
+        protocol.handle_message(protocol.structure_message(message))
     except Exception:
         logger.exception("a message could not be handled")
+        if not isinstance(message, dict) or ("id" in message and "method" not in message):
+            return
+        known = "method" in message and message.get("jsonrpc") == protocol.VERSION
+        reason = types.ErrorCodes.InvalidParams if known else types.ErrorCodes.InvalidRequest
+        if "id" in message:
+            client.refuse(message["id"], reason)
