@@ -1,8 +1,9 @@
 """Results of earlier checks, found again by what they depended on.
 
-One JSON file per configuration, launch context and set of rules. An entry holds while the file's content is the same,
-which is taken for granted when size and modification time are, and, where other files of the project may have had a
-part in the result, while none of them has changed. A cache that cannot be read or written is no cache, never an error.
+One file per configuration, launch context and set of rules: a checksum, and the JSON that it is the checksum of. An
+entry holds while the file's content is the same, which is taken for granted when size and modification time are, and,
+where other files of the project may have had a part in the result, while none of them has changed. A cache that cannot
+be read or written, or is damaged, is no cache, never an error.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from ranksafe import __version__
 from ranksafe.checker.registry import Registry
 from ranksafe.cli.results import FileResult, from_json, to_json
 
-_FORMAT = 1
+_FORMAT = 2
 _FOLDERS_THAT_DECIDE = ("checker", "cli", "fixes", "launch", "rank_flow", "semantics", "source")
 
 
@@ -65,7 +66,8 @@ class ResultCache:
         """The cache for ``key``, which must say everything but the files that the results depend on."""
         file = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
         try:
-            entries = json.loads(file.read_bytes())
+            written, _, content = file.read_bytes().partition(b"\n")
+            entries = json.loads(content) if written == _checksum(content) else None
         except (OSError, ValueError):
             entries = None
         return cls(file, state, entries if isinstance(entries, dict) else {})
@@ -111,8 +113,9 @@ class ResultCache:
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(dir=self.file.parent)
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                json.dump(self._entries, stream, separators=(",", ":"))
+            content = json.dumps(self._entries, separators=(",", ":")).encode("ascii")
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(b"%b\n%b" % (_checksum(content), content))
             Path(name).replace(self.file)
         except (OSError, TypeError, ValueError):
             return
@@ -135,6 +138,11 @@ def project_state(files: Iterable[Path]) -> str:
 def content_hash(data: bytes) -> str:
     """Identifies a file's content."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def _checksum(content: bytes) -> bytes:
+    """Tells a file that was damaged, by one bit even, from the one that was written."""
+    return content_hash(content).encode("ascii")
 
 
 def _understood(path: Path, entry: list[Any]) -> FileResult | None:

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 import ranksafe
 from ranksafe import __version__
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _WRITING_WAITS_SECONDS: Final = 5.0
 _UNUSED_DAYS: Final = 30.0
 _OUTDATED_DAYS: Final = 1.0
@@ -25,7 +25,7 @@ _OUTDATED_DAYS: Final = 1.0
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT)",
     "CREATE TABLE IF NOT EXISTS files"
-    " (path TEXT PRIMARY KEY, size INTEGER, mtime_ns INTEGER, hash TEXT, may_train INTEGER)",
+    " (path TEXT PRIMARY KEY, size INTEGER, mtime_ns INTEGER, hash TEXT, may_train INTEGER, checksum INTEGER)",
     "CREATE TABLE IF NOT EXISTS summaries (hash TEXT PRIMARY KEY, text TEXT, checksum INTEGER)",
     "CREATE TABLE IF NOT EXISTS extras"
     " (kind TEXT, path TEXT, hash TEXT, text TEXT, checksum INTEGER, PRIMARY KEY (kind, path))",
@@ -73,8 +73,11 @@ def write(file: Path, root: str, batch: Batch, present: set[str] | None) -> None
             connection.execute(statement)
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('root', ?)", (stored_root(root),))
         connection.executemany(
-            "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?)",
-            [(path, *stamp) for path, stamp in batch.stamps.items()],
+            "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (path, *stamp, checksum(path, *map(str, stamp)))
+                for path, stamp in batch.stamps.items()
+            ],
         )
         connection.executemany(
             "INSERT OR REPLACE INTO summaries VALUES (?, ?, ?)",

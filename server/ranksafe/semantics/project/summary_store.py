@@ -223,9 +223,14 @@ class SummaryStore:
             return
         try:
             rows = connection.execute("SELECT * FROM files").fetchall()
+            stamps = (
+                (str(path), Stamp(int(size), int(mtime), str(hash_), bool(trains)), written)
+                for path, size, mtime, hash_, trains, written in rows
+            )
             self._stamps = {
-                str(path): Stamp(int(size), int(mtime), str(hash_), bool(trains))
-                for path, size, mtime, hash_, trains in rows
+                path: stamp
+                for path, stamp, written in stamps
+                if written == checksum(path, *map(str, stamp))
             }
             rows = connection.execute("SELECT hash FROM summaries").fetchall()
             self._hashes = {str(hash_) for (hash_,) in rows}
