@@ -24,7 +24,7 @@ _UNWRAPPING: Final = re.compile(
     r"^(_?module|unwrap\w*|extract_model\w*|hasattr|isinstance|\w*without_ddp|raw_\w+)$"
 )
 _PREFIX: Final = re.compile(
-    r"""consume_prefix_in_state_dict|["']module\.?["']|\[7:\]|(remove|strip|clean)_?\w*(prefix|module|ddp|dict)"""
+    r"""consume_prefix_in_state_dict|["']module\.?["']|\[7:\]|(remove|strip|clean)\w{0,60}(prefix|module|ddp|dict)"""
 )
 """Ways to take the prefix off again, or to ask for it."""
 _SAVES: Final = re.compile(r"save", re.IGNORECASE)

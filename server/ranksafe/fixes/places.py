@@ -92,10 +92,12 @@ class Places:
 
     def _opens_a_call(self, parenthesis: int) -> bool:
         before = self.text[:parenthesis].rstrip(" \t")
-        word = re.search(r"[\w)\]\"'}]+$", before)
-        return word is not None and word[0] not in _OPERATOR_WORDS
+        word = _ENDS_A_CALLEE.match(before[::-1])
+        return word is not None and word[0][::-1] not in _OPERATOR_WORDS
 
 
+_ENDS_A_CALLEE = re.compile(r"[\w)\]\"'}]+")
+"""Read from its end to its beginning."""
 _OPERATOR_WORDS = frozenset(
     {"and", "or", "not", "in", "is", "if", "else", "for", "return", "yield", "lambda", "await"}
     | {"assert", "del", "from", "raise", "while", "with", "elif", "case", "match"}

@@ -11,7 +11,7 @@ import re
 _TOKEN = re.compile(
     r"""
     (?P<string>"(?:\\.|[^"\\])*")
-  | (?P<comment>//[^\n]*|/\*.*?\*/)
+  | (?P<comment>//[^\n]*|/\*.*?(?:\*/|\Z))
   | (?P<sign>[{}\[\],:])
   | (?P<blank>\s+)
   | (?P<word>[^\s{}\[\],:"/]+)

@@ -20,7 +20,7 @@ from ranksafe.source.text import split_lines
 _SUFFIX: Final = ".ipynb"
 
 _MAGIC_LINE = re.compile(r"^(\s*)(?:[%!?]|[\w.]+\?{1,2}\s*$)")
-_MAGIC_VALUE = re.compile(r"^(\s*[\w.\[\]'\", ]+=\s*)[%!].*$")
+_MAGIC_VALUE = re.compile(r"^(\s*[\w.\[\]'\",][\w.\[\]'\", ]*=\s*)[%!].*$")
 _CELL_MAGIC = re.compile(r"^\s*%%(\w+)")
 PYTHON_CELL_MAGICS: Final = frozenset({"capture", "debug", "prun", "time", "timeit"})
 """Cell magics whose cell is Python still (IPython 9, built-in magics)."""

@@ -177,8 +177,10 @@ def _following_the_parser(lines: list[str]) -> Parsed | None:
             return None
         if "expected 'except' or 'finally'" in message:
             opener = _try_above(trial, number)
-            if opener is not None:
-                trial[opener] = _TRY.sub(_indent(trial[opener]) + "if 1:", trial[opener], count=1)
+            written = None if opener is None else _TRY.match(trial[opener])
+            if opener is not None and written is not None:
+                rest = trial[opener][written.end() :]
+                trial[opener] = f"{_indent(trial[opener])}if 1:{rest}"
                 blanked.add(opener)
                 continue
         while number > 0 and not trial[number].strip():

@@ -25,9 +25,9 @@ SEEDS_TORCH: Final = (
 _LIKE: Final = ("torch.randn_like", "torch.rand_like")
 _SIZED: Final = {"torch.randn": 0, "torch.rand": 0, "torch.randint": 2, "torch.normal": 0}
 """Where the size begins among the positional arguments; ``torch.normal`` takes tensors of means and deviations."""
-_BY_RANK: Final = re.compile(
-    r"seed.*(rank|process_index|device_specific)|(rank|process_index).*seed", re.IGNORECASE
-)
+_SEED: Final = re.compile("seed", re.IGNORECASE)
+_RANK: Final = re.compile("rank|process_index", re.IGNORECASE)
+_OF_A_RANK: Final = re.compile("rank|process_index|device_specific", re.IGNORECASE)
 _PARTS_OF_A_MODEL: Final = re.compile(
     r"(sequence|tensor|context|model|pipeline|ulysses)_?parallel|device_mesh|\b(sp|cp|tp)_(size|group|rank)|broadcast\(",
     re.IGNORECASE,
@@ -132,4 +132,12 @@ def _seeds_torch(module: Module, call: ast.Call) -> bool:
 
 
 def _may_seed_by_rank(text: str) -> bool:
-    return _BY_RANK.search(text) is not None or _PARTS_OF_A_MODEL.search(text) is not None
+    by_rank = any(
+        _follow(_SEED, _OF_A_RANK, line) or _follow(_RANK, _SEED, line) for line in text.split("\n")
+    )
+    return by_rank or _PARTS_OF_A_MODEL.search(text) is not None
+
+
+def _follow(first: re.Pattern[str], second: re.Pattern[str], line: str) -> bool:
+    found = first.search(line)
+    return found is not None and second.search(line, found.end()) is not None

@@ -19,7 +19,8 @@ from ranksafe_rules._shared.wrapper_levels import distributed_level
 from ranksafe_rules.model.forward_past_the_wrapper.inner_calls import Past, past_wrapper
 
 _REDUCED_BY_HAND: Final = re.compile(
-    r"(reduce|average|avg|sync|synchronize)\w*_grad|grad\w*_(reduce|average|sync)|reduce\w*\([^)\n]*\bgrad\b"
+    r"(reduce|average|avg|sync|synchronize)\w{0,40}_grad|grad\w{0,40}_(reduce|average|sync)"
+    r"|reduce\w{0,40}\([^)\n]{0,120}\bgrad\b"
 )
 """Somebody averages the gradients himself, which is another way to be right."""
 _MESSAGE: Final = Translated(
