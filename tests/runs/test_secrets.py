@@ -55,7 +55,7 @@ def test_other_text_stays(text: str) -> None:
 
 def test_the_hidden_values_of_a_command_line() -> None:
     words = ["t.py", "--hub-token", "first1", "api_key=second-value", "--lr", "1", "--token", "x"]
-    assert secret_values(words) == ("second-value", "first1")
+    assert secret_values(words, {}) == ("second-value", "first1")
     assert HIDDEN in redacted_command(words)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from ranksafe.localization import Translated
-from ranksafe.source.plain_files import parse_json
+from ranksafe.runs.plain_files import parse_json
 
 EXTENSION: Final = "ranksafe.ranksafe"
 _MOST_BYTES: Final = 1 << 20

@@ -8,7 +8,7 @@ from pathlib import Path
 from ranksafe.cli.terminal import Style, display_width, harmless
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.model import Failure, Frame
-from ranksafe.source.plain_files import source_lines
+from ranksafe.runs.plain_files import source_lines
 
 _AROUND = 2
 """Lines shown before and after the one that failed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import threading
 import time
@@ -22,7 +23,7 @@ from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.log import CombinedLog, blot_out
 from ranksafe.runs.model import RunEvent, RunRequest, RunResult
 from ranksafe.runs.records.recorder import Recorder
-from ranksafe.runs.records.redaction import secret_values
+from ranksafe.runs.records.redaction import secret_values, without
 from ranksafe.runs.remote.record import read_record
 from ranksafe.runs.second_run import carried_out, second_run
 from ranksafe.runs.targets import target_named
@@ -60,7 +61,7 @@ class Run:
         self._started = time.monotonic() - (started_ago or 0.0)
         self._timed_out = False
         roots = [request.script.absolute().parent, plan.working_directory]
-        self._hidden = secret_values(plan.command)
+        self._hidden = secret_values(plan.command, {**os.environ, **request.environment})
         self._user_code = UserCode(roots, plan.working_directory)
         self._second: Run | None = None
         self._cancelled = False
@@ -174,7 +175,9 @@ class Run:
         ended = self._timed_out or self._observer.ends_run
         ending = Ending(self._status(), ended, tuple(self._observer.failures))
         request, plan = self._request, self._plan
-        conclusion = conclude(request, plan, directory, self.run_id, ending, self._user_code)
+        conclusion = without(
+            conclude(request, plan, directory, self.run_id, ending, self._user_code), self._hidden
+        )
         conclusion = replace(conclusion, verdict=self._confirmed(conclusion.verdict))
         verdict = conclusion.verdict
         for sentence in self._observer.last_words():

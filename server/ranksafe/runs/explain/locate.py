@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ranksafe.localization import Translated
 from ranksafe.runs.model import Frame
-from ranksafe.source.plain_files import source_lines
+from ranksafe.runs.plain_files import source_lines
 
 APPROXIMATE = Translated(
     en="The line is where it was last seen, at most a second earlier.",

@@ -11,8 +11,8 @@ from typing import Any
 
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.directory import cache_directory, is_going_on
+from ranksafe.runs.plain_files import finite, read_json
 from ranksafe.runs.records.recorder import RESULT_FILE, START_FILE
-from ranksafe.source.plain_files import finite, read_json
 
 RUNNING = "running"
 DETACHED = "detached"

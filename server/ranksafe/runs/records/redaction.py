@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
 
 HIDDEN = "[hidden]"
+T = TypeVar("T")
 
 _SECRET_WORDS = frozenset(
     {"apikey", "auth", "credential", "credentials", "passphrase", "passwd", "password", "secret"}
@@ -18,8 +20,14 @@ _SECRET_PAIRS = frozenset(
 _VOCABULARY = frozenset({"bos", "cls", "eos", "image", "mask", "pad", "sep", "unk"})
 """Before ``token``: a part of a tokenizer's vocabulary, no secret."""
 _SHORTEST = 6
+_SHORTEST_OF_VARIABLES = 8
+_LAST_WORDS = _SECRET_WORDS | {"key", "pass", "pat"}
+_PERHAPS = frozenset({"key", "pass", "pat", "pw"})
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_NAMED = re.compile(r"(?P<name>-{0,2}[A-Za-z_][\w.-]*)=(?P<value>.*)", re.DOTALL)
+_NAMED = re.compile(r"(?P<name>[-+~]{0,2}[A-Za-z_][\w.-]*)=(?P<value>.*)", re.DOTALL)
+"""Also as Hydra's overrides begin: ``+model.api_key=...``, ``++key=...``."""
+_RANDOM = re.compile(r"(?=\S*\d)(?=\S*[A-Za-z])[\w+/=.-]{16,}")
+"""Only keys are so long, without spaces and with digits between letters; what is only named ``key`` may be a column."""
 _KNOWN = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|(?:AKIA|ASIA)[A-Z0-9]{16}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,})"
@@ -61,10 +69,10 @@ def redacted_text(text: str) -> str:
     return _KNOWN.sub(HIDDEN, text)
 
 
-def secret_values(words: Sequence[str]) -> tuple[str, ...]:
-    """The values that `redacted_command` hides, the longest first; those too short to be told from other text are left
-    out."""
-    found: set[str] = set()
+def secret_values(words: Sequence[str], environment: Mapping[str, str]) -> tuple[str, ...]:
+    """The values that `redacted_command` hides, and those of variables named like a secret (``*_TOKEN``), the longest
+    first; those too short to be told from other text are left out."""
+    found = {value for name, value in environment.items() if _is_secret_variable(name, value)}
     for word, shown in zip(words, redacted_command(words), strict=True):
         if shown == HIDDEN:
             found.add(word)
@@ -77,17 +85,21 @@ def redacted_command(words: Sequence[str]) -> list[str]:
     """A command line without the values of options that are named like a secret (``--hub-token X``, ``key=X``)."""
     found: list[str] = []
     hide_next = False
-    for word in words:
+    for at, word in enumerate(words):
         if hide_next and not word.startswith("-"):
             found.append(HIDDEN)
             hide_next = False
             continue
         hide_next = False
         named = _NAMED.fullmatch(word)
-        if named is not None and _is_secret(named["name"]):
+        if named is not None and _is_named_secret(named["name"], named["value"]):
             found.append(f"{named['name']}={HIDDEN}")
             continue
-        hide_next = word.startswith("-") and _is_secret(word)
+        if named is not None and "=" in named["value"]:
+            found.append(f"{named['name']}={redacted_command([named['value']])[0]}")
+            continue
+        following = words[at + 1] if at + 1 < len(words) else ""
+        hide_next = word.startswith("-") and _is_named_secret(word, following)
         found.append(redacted_text(word))
     return found
 
@@ -101,6 +113,39 @@ def redacted(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [redacted(each) for each in value]
     return value
+
+
+def without(value: T, hidden: Sequence[str]) -> T:
+    """A value of plain data without these texts, wherever in it they stand."""
+    found: Any = value
+    if not hidden:
+        return value
+    if type(value) is str:
+        for each in hidden:
+            found = found.replace(each, HIDDEN)
+    elif type(value) in (list, tuple):
+        found = type(value)(without(each, hidden) for each in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        own = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+        changed = {name: without(each, hidden) for name, each in own.items()}
+        if changed != own:
+            found = replace(value, **changed)
+    return found
+
+
+def _is_secret_variable(name: str, value: str) -> bool:
+    last = name.rpartition("_")[2].lower()
+    telling = any(each.isdigit() for each in value) or _PASSWORD.search(name) is not None
+    return telling and len(value) >= _SHORTEST_OF_VARIABLES and last in _LAST_WORDS
+
+
+def _is_named_secret(name: str, value: str) -> bool:
+    """Whether a name, or a last word ``key`` or an option of one letter together with the value, tells a secret."""
+    if _is_secret(name):
+        return True
+    last = [word.lower() for word in _WORD.findall(name)][-1:]
+    may_be = _PERHAPS.issuperset(last) or re.fullmatch(r"-[A-Za-z]", name) is not None
+    return may_be and _RANDOM.fullmatch(value) is not None
 
 
 def _without_value(found: re.Match[str]) -> str:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ranksafe.runs.plain_files import read_json
 from ranksafe.runs.records.redaction import redacted_text
-from ranksafe.source.plain_files import read_json
 
 FILE = "snapshot.json"
 LARGEST_FILE = 256 * 1024

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ranksafe.runs.explain.collective_order import calls_of
+from ranksafe.runs.plain_files import finite, parse_json
 from ranksafe.runs.records import gpu_log, progress_log
 from ranksafe.runs.records.progress_log import place_of
-from ranksafe.source.plain_files import finite, open_plain, parse_json
+from ranksafe.source.plain_files import open_plain
 
 MOST_JOURNAL_BYTES = 40 * 2**20
 MOST_SPANS = 1500

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from ranksafe.source.plain_files import parse_json
+from ranksafe.runs.plain_files import parse_json
 
 _NAME = re.compile(r"(?:rank\d{1,6}|launcher|supervisor)\.[a-z-]{1,30}")
 _ANSWER = ".look"

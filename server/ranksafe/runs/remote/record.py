@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.model import RunRequest
+from ranksafe.runs.plain_files import read_json
 from ranksafe.runs.records.redaction import redacted_command
-from ranksafe.source.plain_files import read_json
 
 FILE: Final = "remote.json"
 _LARGEST_RECORD: Final = 16 * 2**20
