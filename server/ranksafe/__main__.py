@@ -1,5 +1,6 @@
 """``ranksafe`` and ``python -m ranksafe``."""
 
+import os
 import sys
 
 
@@ -14,5 +15,14 @@ def start() -> None:
         sys.exit(130)
 
 
+def leave_working_directory() -> None:
+    """Import nothing more from where the user stands: ``python -m`` puts that folder before the standard library."""
+    here = sys.path[0].rstrip(os.sep) if sys.path else ""
+    is_safe = getattr(sys.flags, "safe_path", False)
+    if not is_safe and not __file__.startswith(f"{here}{os.sep}"):
+        del sys.path[:1]
+
+
 if __name__ == "__main__":
+    leave_working_directory()
     start()

@@ -39,6 +39,11 @@ _MISSING = Translated(
 _TORCH_ELSEWHERE = Translated(
     "torch is in {folder}: --python {python}", "torch 位于 {folder}：--python {python}"
 )
+_NOT_STARTED = Translated(
+    "{python} is of this folder, not of an active environment, and is started only when it is named: "
+    "ranksafe doctor --python {python}",
+    "{python} 属于此文件夹而非已激活的环境，只有明确指定时才会启动：ranksafe doctor --python {python}",
+)
 _COMPILER = Translated("C++ compiler: {version}", "C++ 编译器：{version}")
 _WARM = Translated(
     "ready for warm rehearsals: process {process} with {packages} imported, {memory} MiB, last used {idle} s ago",
@@ -65,6 +70,12 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     request = RunRequest(
         script=Path.cwd() / "script.py", target=arguments.target, interpreter=arguments.python
     )
+    here = Path.cwd()
+    own = find_interpreter(here, {})
+    if arguments.python is None and arguments.target.partition(":")[0] in _ON_THIS_MACHINE:
+        if own is not None and own == find_interpreter(here, os.environ):
+            # A folder that was downloaded may have brought it.
+            return fail(_NOT_STARTED.filled(python=own).in_language(language), 2)
     try:
         listener = Listener(say=lambda text: note(text.in_language(language)))
         found = target_named(arguments.target).probe(request, listener)
