@@ -117,20 +117,22 @@ def redacted(value: Any) -> Any:
 
 def without(value: T, hidden: Sequence[str]) -> T:
     """A value of plain data without these texts, wherever in it they stand."""
+    given: Any = value
     found: Any = value
     if not hidden:
         return value
-    if type(value) is str:
+    if type(given) is str:
         for each in hidden:
             found = found.replace(each, HIDDEN)
-    elif type(value) in (list, tuple):
-        found = type(value)(without(each, hidden) for each in value)
-    elif is_dataclass(value) and not isinstance(value, type):
-        own = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+    elif type(given) in (list, tuple):
+        found = type(given)(without(each, hidden) for each in given)
+    elif is_dataclass(given) and not isinstance(given, type):
+        own = {each.name: getattr(given, each.name) for each in fields(given) if each.init}
         changed = {name: without(each, hidden) for name, each in own.items()}
         if changed != own:
-            found = replace(value, **changed)
-    return found
+            found = replace(given, **changed)
+    unchanged: T = found
+    return unchanged
 
 
 def _is_secret_variable(name: str, value: str) -> bool:
