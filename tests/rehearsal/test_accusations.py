@@ -6,12 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ranksafe.rehearsal.settings import Confirm, RehearsalOptions
+from ranksafe.runs.model import Outcome, RunEvent, RunRequest
+from ranksafe.runs.start import start_run
 
 from .conftest import RehearsalEnvironment
 
@@ -181,3 +185,46 @@ torch.ones(2, 3, device=device) @ torch.ones(2, 3, device=device)  # here
     judged = judge(source, "--launcher", "python", "--confirm", "always")
     assert judged.status == 1
     assert "on the CPU without simulated GPUs" in judged.blamed["explanation"]
+
+
+def test_a_second_run_that_is_cancelled_changes_nothing(
+    rehearsal_environment: RehearsalEnvironment, tmp_path: Path
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        """
+import os, time
+if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+    print("the second begins", flush=True)
+    time.sleep(600)
+time.sleep(10)
+{}["key"]
+"""
+    )
+    events: list[RunEvent] = []
+    request = RunRequest(
+        script,
+        "simulated:2",
+        interpreter=rehearsal_environment.interpreter,
+        working_directory=tmp_path,
+        launcher="python",
+        rehearsal=RehearsalOptions(confirm=Confirm.ALWAYS),
+    )
+    run = start_run(request, events.append, agrees=lambda question: True)
+    first = run.log.parent
+    while not _has_begun(first.parent, besides=first):
+        assert run.wait(0.05) is None, [each.text for each in events]
+    begun = time.monotonic()
+    run.cancel()
+    result = run.wait(LONGEST_SECONDS)
+    assert result is not None
+    assert result.outcome is Outcome.FAILED
+    assert "CPU" not in result.failures[0].explanation.en
+    announced = next(each.seconds for each in events if "once more" in each.text)
+    assert time.monotonic() - begun < announced
+    assert not _has_begun(first.parent, besides=first)
+
+
+def _has_begun(runs: Path, besides: Path) -> bool:
+    logs = [each / "log.txt" for each in runs.iterdir() if each.name > besides.name]
+    return any(each.is_file() and "the second begins" in each.read_text() for each in logs)
