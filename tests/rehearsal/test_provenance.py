@@ -125,7 +125,7 @@ with open('input.txt') as file:
 import os
 height, width = os.popen('stty size', 'r').read().split()
 """,
-        [("unavailable", "height, width = os.popen('stty size', 'r').read().split()")],
+        [("terminal", "height, width = os.popen('stty size', 'r').read().split()")],
     ),
     "a program that is simulated": (
         """

@@ -17,7 +17,7 @@ from ranksafe.runs.explain.evidence import translated_from
 from ranksafe.runs.explain.signatures import candidates_of
 from ranksafe.runs.model import Failure
 
-REFUSED = frozenset({"network", "unavailable", "limit"})
+REFUSED = frozenset({"network", "terminal", "unavailable", "limit"})
 """Kinds of entries that gave the script nothing (``ranksafe_rehearsal.provenance.REFUSALS``)."""
 
 
@@ -215,7 +215,11 @@ def doubt_about(failures: Sequence[Failure], uncaught: Sequence[Uncaught]) -> Do
     touches = tuple(each for each in _touches_of(failure, uncaught) if each.kind in standing.by)
     if not touches:
         return None
-    follows = standing.follows and any(each.is_refusal for each in touches)
+    follows = any(
+        standing.follows or (each.file, each.line) == (failure.filename, failure.line)
+        for each in touches
+        if each.is_refusal
+    )
     return Doubt(tuple(failures), touches, is_certain=follows or touches[-1].how == "chain")
 
 
@@ -253,6 +257,10 @@ REMEDIES = {
     "unavailable": Translated(
         en="Put it where the script finds it without a network, then rehearse again.",
         zh_cn="请将其放到脚本无需网络即可找到的位置，然后重新预演。",
+    ),
+    "terminal": Translated(
+        en="Let the script do without a terminal, as it has to in a job, too.",
+        zh_cn="请让脚本在没有终端时也能运行，作业中同样没有终端。",
     ),
     "limit": Translated(
         en="Where the script can do without it, let it; else this part shows only on real GPUs.",

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from . import journal
 
-REFUSALS = frozenset({"network", "limit", "unavailable"})
+REFUSALS = frozenset({"network", "terminal", "limit", "unavailable"})
 """Kinds of entries that gave the script nothing; all others gave it something else than it asked for."""
 _EVENTS = frozenset({"modified", "limit", "unavailable"})
 _KINDS = frozenset(

@@ -20,7 +20,7 @@ _SIMULATED = {
     "zh_cn": "`{}` 针对模拟 GPU 作答，且只模拟了其中一部分",
 }
 _OTHERWISE = {
-    **dict.fromkeys(("stty", "tput", "resize", "tty"), ("unavailable", _NO_TERMINAL)),
+    **dict.fromkeys(("stty", "tput", "resize", "tty"), ("terminal", _NO_TERMINAL)),
     "nvidia-smi": ("library", _SIMULATED),
 }
 """Programs of POSIX and ncurses that answer from the terminal on their standard input or error, and our own
@@ -47,9 +47,9 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
         kind, sentence = next(filter(None, found), ("", {}))
         if not kind or (sentence is _NO_TERMINAL and sys.stdin.isatty()):
             return
-        text = " ".join(asked)[-60:]
+        text = " ".join(asked[2:] if asked[1:2] == ["-c"] else asked)[:60]
         message = {language: words.format(text) for language, words in sentence.items()}
-        provenance.met(kind, asked[0], message)
+        provenance.met(kind, text, message)
     except Exception:  # raised here it would become an error of the program that is started
         pass
 
