@@ -14,6 +14,7 @@ from typing import NamedTuple, Optional
 
 _LONGEST_FILE = 20_000
 _MOST_SCOPES = 60
+_MOST_ROUNDS = 200
 _SHORTEST_TEXT = 4
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -325,15 +326,16 @@ def _reach(statements: Sequence[Statement], asked: set[str], lines: set[int]) ->
     """All names that the asked ones may come from; their lines are added to ``lines``."""
     names = set(asked)
     left = list(statements)
-    while True:
+    for _ in range(_MOST_ROUNDS):
         hit = [each for each in left if not names.isdisjoint(each.binds)]
         if not hit:
-            return names
+            break
         left = [each for each in left if names.isdisjoint(each.binds)]
         for each in hit:
             for one in (each, *each.under):
                 names |= one.reads
                 lines.update(one.lines)
+    return names
 
 
 def _span(node: ast.AST) -> range:

@@ -133,6 +133,8 @@ class _Search:
         telling |= {name for name in names if isinstance(values.get(name), str)}
         telling -= {name for name in telling if name not in values and name.isidentifier()}
         for entry in provenance.entries():
+            if time.monotonic() > self._end:
+                return
             for place in entry.places:
                 if place.file == file and any(
                     not telling.isdisjoint(each.reads)
