@@ -13,7 +13,18 @@ import pytest
 
 INJECTED = Path(__file__).parents[2] / "server" / "ranksafe" / "rehearsal" / "inject"
 LIBRARY = """
+import functools, urllib.request
 from ranksafe_rehearsal import journal, provenance
+
+def load(name):
+    try:
+        return urllib.request.urlopen('http://192.0.2.1/' + name)
+    except OSError:
+        return Rows(name)
+
+@functools.lru_cache
+def kept(name):
+    return Rows(name)
 
 class Rows(list):
     def __init__(self, name):
@@ -37,7 +48,7 @@ PREAMBLE = """
 from ranksafe_rehearsal import activation
 activation.start()
 import urllib.request
-from library import Rows, Trainer
+from library import Rows, Trainer, kept, load
 """
 
 Touched = Callable[[str], list[tuple[str, str]]]
@@ -231,6 +242,22 @@ print(sizes[100])
 """,
         [("dataset", "rows = Rows('imdb')")],
     ),
+    "a stand-in that was loaded at another line": (
+        """
+def prepare(name):
+    return kept(name)
+prepare('imdb')
+rows = kept('imdb')
+print(rows[100])
+""",
+        [("dataset", "return kept(name)")],
+    ),
+    "a stand-in for what was refused": (
+        """
+print(load('imdb')[100])
+""",
+        [("dataset", "print(load('imdb')[100])")],
+    ),
     "a check of the script's own": (
         """
 rows = Rows('imdb')
@@ -288,6 +315,16 @@ import sys
 rows = Rows('imdb')
 if len(sys.argv) < 2:
     sys.exit(1)
+""",
+    "another call of a module that was handed the stand-in": """
+import random
+rows = Rows('imdb')
+random.shuffle(rows)
+print([][random.randrange(9)])
+""",
+    "a word that the stand-in was asked with": """
+rows = Rows('train')
+print({}['train'])
 """,
     "another attribute of the same object": """
 class Training:

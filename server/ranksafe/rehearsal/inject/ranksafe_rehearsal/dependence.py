@@ -1,7 +1,7 @@
 """Which names and lines of a file the value of an expression may come from: a slice through its statements.
 
 Flow-insensitive: a name comes from every statement of its scope that binds or changes it, under every condition that
-the statement stands in. Strings count as names, so that a file's name connects who makes the file and who reads it. Of
+the statement stands in. Paths count as names, which connect who makes a file and who reads it. Of
 a call of a function of the file only those arguments count that what it returns comes from.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple, Optional
 _LONGEST_FILE = 20_000
 _MOST_SCOPES = 60
 _MOST_ROUNDS = 200
-_SHORTEST_TEXT = 4
+_PATH_SIGNS = frozenset("./\\")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -67,7 +67,7 @@ class Slice(NamedTuple):
     """What an expression may come from, within one file."""
 
     names: set[str]
-    """``self.x`` for attributes, quoted for strings."""
+    """``self.x`` for attributes, quoted for paths."""
     lines: set[int]
     parameters: set[str]
     """Of the function that the expression stands in: it also comes from the caller."""
@@ -230,7 +230,7 @@ class _Names(ast.NodeVisitor):
         return names.all_reads
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        if isinstance(node.value, str) and len(node.value) >= _SHORTEST_TEXT:
+        if isinstance(node.value, str) and not _PATH_SIGNS.isdisjoint(node.value):
             self.reads.add(repr(node.value))
 
     def visit_arg(self, node: ast.arg) -> None:

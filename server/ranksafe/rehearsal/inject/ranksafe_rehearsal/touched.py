@@ -126,7 +126,7 @@ class _Search:
     def _same_object(
         self, source: dependence.Source, file: str, names: set[str], values: dict[str, Any]
     ) -> None:
-        """Lines that met an entry and name a file or object that the failure comes from: they were to change it."""
+        """Refused lines that name a file or object which the failure comes from: they were to make or change it."""
         telling = {
             name for name in names if name[:1] in "'\"" or not isinstance(values.get(name), _PLAIN)
         }
@@ -135,6 +135,8 @@ class _Search:
         for entry in provenance.entries():
             if time.monotonic() > self._end:
                 return
+            if entry.kind not in provenance.REFUSALS:
+                continue
             for place in entry.places:
                 if place.file == file and any(
                     not telling.isdisjoint(each.reads)
