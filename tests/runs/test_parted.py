@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from ranksafe.runs.explain.parted import Parting, Way, parting_of
+from ranksafe.runs.explain.trails import Trail, parting_of_trails
 from ranksafe.runs.model import Frame
 
 
@@ -18,19 +19,28 @@ class _Stop(BaseException):
     """A rank waits."""
 
 
-def _way(path: Path, rank: int) -> Way:
+def _way(path: Path, rank: int, trails: dict[int, Trail] | None = None) -> Way:
     """Execute a program that calls ``wait`` where it waits for ever, and note its lines as a rank's agent does."""
     code: CodeType = compile(path.read_text(encoding="utf-8"), str(path), "exec")
     lines: set[int] = set()
+    trail: list[tuple[str, int]] = []
+    parts: list[tuple[str, tuple[tuple[str, int], ...]]] = []
     frames: list[Frame] = []
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
         if frame.f_code.co_filename == str(path):
-            lines.add(frame.f_lineno)
+            if event == "line":
+                lines.add(frame.f_lineno)
+                trail.append((str(path), frame.f_lineno))
             return trace
         return None
 
+    def met(name: str = "met") -> None:
+        parts.append((f"{name} {len(parts)}", tuple(trail)))
+        trail.clear()
+
     def wait() -> None:
+        met("wait")
         frame: FrameType | None = sys._getframe(1)
         while frame is not None and frame.f_code.co_filename == str(path):
             name = frame.f_code.co_name
@@ -41,11 +51,13 @@ def _way(path: Path, rank: int) -> Way:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        exec(code, {"rank": rank, "wait": wait, "met": lambda: None, "__name__": "__main__"})
+        exec(code, {"rank": rank, "wait": wait, "met": met, "__name__": "__main__"})
     except _Stop:
         pass
     finally:
         sys.settrace(before)
+    if trails is not None:
+        trails[rank] = Trail((*parts, ("", tuple(trail))))
     return Way(rank, {path: frozenset(lines)}, tuple(frames))
 
 
@@ -175,3 +187,74 @@ def test_the_place_that_decides_is_named(
 )
 def test_what_decides_nothing_is_not_named(tmp_path: Path, program: str) -> None:
     assert _parting(tmp_path, program)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("program", "lines", "word"),
+    [
+        # Both have left by this before, in other steps.
+        (
+            """
+            def step(number):
+                for epoch in range(3):
+                    if epoch == 2 - (number == 2 and rank):
+                        print("enough")
+                        break
+                    wait() if (number, epoch) == (2, 1) and not rank else met()
+            for number in range(4):
+                step(number)
+            """,
+            ["break", "if epoch == 2 - (number == 2 and rank):"],
+            "rank 1 left by `break`",
+        ),
+        # Both have taken the branch before, and one of them says something on the way.
+        (
+            """
+            best = [9.0, 9.0]
+            def report():
+                return 0
+            def save():
+                report()
+                wait() if best[rank] == 5.0 else met()
+            for loss in ((7.0, 7.0), (5.0, 8.0)):
+                met()
+                if rank == 0:
+                    report()
+                if loss[rank] < best[rank]:
+                    best[rank] = loss[rank]
+                    save()
+                report()
+                met()
+            """,
+            ["if loss[rank] < best[rank]:"],
+            "rank 0 took the branch",
+        ),
+        # What failed before is no longer seen in the lines.
+        (
+            """
+            def work(number):
+                int("none" if number == 3 - rank else "1")
+                wait() if number == 2 else met()
+            for number in range(1, 4):
+                try:
+                    work(number)
+                except ValueError:
+                    print("failed")
+            met()
+            """,
+            ["except ValueError:"],
+            "rank 1 handled an exception",
+        ),
+    ],
+)
+def test_the_last_lines_tell_where_the_lines_of_a_whole_run_do_not(
+    tmp_path: Path, program: str, lines: Sequence[str], word: str
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(program), encoding="utf-8")
+    trails: dict[int, Trail] = {}
+    found = parting_of_trails(_way(path, 0, trails), _way(path, 1, trails), trails)
+    source = path.read_text(encoding="utf-8").splitlines()
+    assert found is not None
+    assert [source[line - 1].strip() for line in found.lines] == lines
+    assert word in found.text.en

@@ -12,6 +12,7 @@ from ranksafe.checker.configuration import Configuration
 from ranksafe.checker.finding import Finding
 from ranksafe.checker.registry import Registry
 from ranksafe.launch.context import LaunchContext
+from ranksafe.runs.explain.collective_order import GROUPS_KIND
 from ranksafe.runs.explain.signatures import candidates_of
 from ranksafe.runs.explain.ways_parted import KINDS as OF_ORDER
 from ranksafe.runs.model import Failure, Frame
@@ -28,7 +29,7 @@ def with_predicted_rule(failure: Failure, gpus: int | None) -> Failure:
 
     Unchanged where no rule is a candidate, or none of them has a finding there; a code that is no candidate stays.
     """
-    if failure.kind in OF_ORDER or _UNBOUND.search(failure.message):
+    if failure.kind in {*OF_ORDER, GROUPS_KIND} or _UNBOUND.search(failure.message):
         return _with_rule_of_order(failure, gpus)
     candidates = candidates_of(failure.kind)
     if not candidates or failure.code not in (None, *candidates):

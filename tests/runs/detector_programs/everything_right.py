@@ -28,6 +28,7 @@ for name in (
     sys.argv[1:] = ["right", folder]
     runpy.run_path(str(here / name), run_name="__main__")
 sys.argv[1:] = [folder]
-runpy.run_path(str(here / "correct" / "plain_loops.py"), run_name="__main__")
+for name in ("plain_loops.py", "joined.py"):
+    runpy.run_path(str(here / "correct" / name), run_name="__main__")
 destroy()
 print("all right")

@@ -14,6 +14,8 @@ RECORD = struct.Struct("<QQIIId")
 """As the agent writes it (``ranksafe_agent.detectors.collectives``): number of the call in its rank, its number in
 its group, group, call, place, time."""
 KIND = "collective-mismatch"
+GROUPS_KIND = "different-groups"
+"""Ranks make groups of different members at the same time."""
 
 Frames = Sequence[Mapping[str, Any]]
 
@@ -47,6 +49,7 @@ class Calls:
 class Mismatch:
     """Two ranks that part: what each called as its ``number``-th; None: it did not call it."""
 
+    group: str
     number: int
     one: tuple[int, Call]
     other: tuple[int, Call | None]
@@ -105,13 +108,15 @@ def first_mismatch(
         members = {
             rank: of_rank[rank].get(group, Calls()) for rank in group.ranks if rank in of_rank
         }
-        found = _first_of_group(members, missing_before)
+        found = _first_of_group(group.name, members, missing_before)
         if found is not None:
             return found
     return None
 
 
-def _first_of_group(members: Mapping[int, Calls], missing_before: float | None) -> Mismatch | None:
+def _first_of_group(
+    group: str, members: Mapping[int, Calls], missing_before: float | None
+) -> Mismatch | None:
     if len(members) < 2:
         return None
     kept = set().union(*(calls.kept for calls in members.values()))
@@ -122,10 +127,10 @@ def _first_of_group(members: Mapping[int, Calls], missing_before: float | None) 
         first, call = next(iter(present.items()))
         other = next((rank for rank in present if present[rank].what != call.what), None)
         if other is not None:
-            return Mismatch(number, (first, call), (other, present[other]))
+            return Mismatch(group, number, (first, call), (other, present[other]))
         ended = next((rank for rank in members if members[rank].count < number), None)
         if ended is not None and missing_before is not None and call.time < missing_before:
-            return Mismatch(number, (first, call), (ended, None))
+            return Mismatch(group, number, (first, call), (ended, None))
     return None
 
 

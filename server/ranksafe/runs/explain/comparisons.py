@@ -336,7 +336,9 @@ def _groups(noted: Mapping[int, Noted]) -> Found:
             message = _GROUPS.filled(rank=first, members=members, peer=other, others=others)
             yield (
                 first,
-                Suspicion(collective_order.KIND, None, message, frames_from(event["frames"])),
+                Suspicion(
+                    collective_order.GROUPS_KIND, None, message, frames_from(event["frames"])
+                ),
             )
             return
 
@@ -355,6 +357,7 @@ def _collectives(
         return None
     rank, call = found.one
     peer, theirs = found.other
+    evidence.parted_at = found.group, found.number
     evidence.parted = tuple(
         (each, frames_from(made.place) if made is not None else ())
         for each, made in (found.one, found.other)

@@ -120,6 +120,8 @@ class Evidence:
     expected_ranks: int | None = None
     parted: tuple[tuple[int, tuple[Frame, ...]], ...] = ()
     """Two ranks that called different collectives, and from where; the second's frames empty: it called none."""
+    parted_at: tuple[str, int] | None = None
+    """The group in which they did, and the number of the call in it."""
     going_on: bool = False
     """Whether the run has not ended, so that more may come."""
     open_ended: bool = False

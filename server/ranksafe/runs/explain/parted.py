@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from ranksafe.localization import Translated
@@ -21,8 +22,8 @@ _MOST_LOOPS = 2
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_EXITS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
-_WORDS = {ast.Break: "break", ast.Continue: "continue", ast.Return: "return", ast.Raise: "raise"}
+EXITS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
+WORDS = {ast.Break: "break", ast.Continue: "continue", ast.Return: "return", ast.Raise: "raise"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,10 @@ class _Place:
     def of(cls, frame: Frame, waiting: Way, other: Way) -> _Place | None:
         path = Path(frame.filename).resolve()
         ours, theirs = waiting.executed.get(path), other.executed.get(path)
-        tree = _tree(path)
+        tree = tree_of(path)
         if ours is None or theirs is None or tree is None or frame.line not in ours:
             return None
-        scope = _scope_at(tree, frame.line)
+        scope = scope_at(tree, frame.line)
         ranks = (waiting.rank, other.rank)
         return cls(frame.filename, frame.line, scope, ours, theirs, ranks)
 
@@ -86,7 +87,7 @@ class _Place:
                 line = head.lineno
                 if isinstance(head, ast.Try):
                     line = next(h.lineno for h in head.handlers if h.body is body)
-                words = _HANDLER if isinstance(head, ast.Try) else _ENTERED
+                words = HANDLER if isinstance(head, ast.Try) else ENTERED
                 return self.told(words, *self.ranks, line)
         return None
 
@@ -98,13 +99,13 @@ class _Place:
             if _skips(exit_, loop, self.line):
                 condition = _condition_of(self.scope, exit_)
                 lines = (exit_.lineno, *([condition] if condition else []))
-                text = _EXIT_UNDER if condition else _EXIT
-                return self.told(text, *self.ranks, *lines, word=_WORDS[type(exit_)])
+                text = EXIT_UNDER if condition else _EXIT
+                return self.told(text, *self.ranks, *lines, word=WORDS[type(exit_)])
         return None
 
     def caught(self) -> Parting | None:
         """An exception handler that only the other has entered, of a statement that both came to."""
-        for node in _own_nodes(self.scope):
+        for node in own_nodes(self.scope):
             if not isinstance(node, ast.Try) or self.ours.isdisjoint(_lines_of(node.body)):
                 continue
             if node.lineno > self.line and not _share_a_loop(self.scope, node.lineno, self.line):
@@ -112,12 +113,12 @@ class _Place:
             for handler in node.handlers:
                 inside = _lines_of(handler.body)
                 if self.ours.isdisjoint(inside) and not self.theirs.isdisjoint(inside):
-                    return self.told(_HANDLER, *reversed(self.ranks), handler.lineno)
+                    return self.told(HANDLER, *reversed(self.ranks), handler.lineno)
         return None
 
     def loops(self) -> list[ast.stmt]:
         """The loops around the line, the innermost first."""
-        around = [node for node in _own_nodes(self.scope) if isinstance(node, _LOOPS)]
+        around = [node for node in own_nodes(self.scope) if isinstance(node, _LOOPS)]
         return [node for node in reversed(around) if _covers_body(node, self.line)]
 
     def told(
@@ -145,7 +146,7 @@ def _in_loops(places: Sequence[_Place], other: Way) -> Parting | None:
         return None
     place = found[0][0]
     of_file = tuple(row for each, row in found if each.filename == place.filename)[:_MOST_LOOPS]
-    return place.told(_LOOP if len(of_file) == 1 else _LOOPS_AROUND, *place.ranks, *of_file)
+    return place.told(LOOP if len(of_file) == 1 else LOOPS_AROUND, *place.ranks, *of_file)
 
 
 def _is_in(other: Way, place: _Place, loop: ast.stmt) -> bool:
@@ -156,16 +157,23 @@ def _is_in(other: Way, place: _Place, loop: ast.stmt) -> bool:
     )
 
 
-def _tree(path: Path) -> ast.Module | None:
+def tree_of(path: Path) -> ast.Module | None:
+    """The tree of a file; None where it cannot be read or parsed."""
     try:
-        if path.stat().st_size > _LARGEST_FILE:
+        stamp = path.stat()
+        if stamp.st_size > _LARGEST_FILE:
             return None
-        return ast.parse(path.read_bytes())
+        return _parsed(path, stamp.st_mtime_ns)
     except (OSError, SyntaxError, ValueError, RecursionError):
         return None
 
 
-def _scope_at(tree: ast.Module, line: int) -> Scope:
+@lru_cache(maxsize=16)
+def _parsed(path: Path, _changed: int) -> ast.Module:
+    return ast.parse(path.read_bytes())
+
+
+def scope_at(tree: ast.Module, line: int) -> Scope:
     """The innermost function around a line, else the file."""
     found: Scope = tree
     for node in ast.walk(tree):
@@ -174,7 +182,7 @@ def _scope_at(tree: ast.Module, line: int) -> Scope:
     return found
 
 
-def _own_nodes(scope: Scope) -> Iterator[ast.AST]:
+def own_nodes(scope: Scope) -> Iterator[ast.AST]:
     """Everything in a scope but what is in functions and classes within, outer nodes before inner ones."""
     waiting: list[ast.AST] = list(scope.body)
     while waiting:
@@ -186,7 +194,7 @@ def _own_nodes(scope: Scope) -> Iterator[ast.AST]:
 
 def _blocks_at(scope: Scope, line: int) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
     """The arms of branches, bodies of loops and handlers around a line, the outermost first."""
-    for node in _own_nodes(scope):
+    for node in own_nodes(scope):
         blocks: list[list[ast.stmt]] = []
         if isinstance(node, ast.If):
             blocks = [node.body, node.orelse]
@@ -204,9 +212,9 @@ def _exits(
     scope: Scope,
 ) -> Iterator[tuple[ast.Break | ast.Continue | ast.Return | ast.Raise, ast.stmt | None]]:
     """The statements that leave a loop, a pass or the function, each with the innermost loop around it."""
-    loops = [node for node in _own_nodes(scope) if isinstance(node, _LOOPS)]
-    for node in _own_nodes(scope):
-        if isinstance(node, _EXITS):
+    loops = [node for node in own_nodes(scope) if isinstance(node, _LOOPS)]
+    for node in own_nodes(scope):
+        if isinstance(node, EXITS):
             around = [loop for loop in loops if _covers_body(loop, node.lineno)]
             yield node, around[-1] if around else None
 
@@ -224,7 +232,7 @@ def _skips(exit_: ast.stmt, loop: ast.stmt | None, line: int) -> bool:
 def _condition_of(scope: Scope, statement: ast.stmt) -> int | None:
     """The line of the innermost branch or handler around a statement."""
     line: int | None = None
-    for node in _own_nodes(scope):
+    for node in own_nodes(scope):
         if isinstance(node, ast.If | ast.ExceptHandler):
             arms = [*node.body, *getattr(node, "orelse", ())]
             line = node.lineno if any(_covers(each, statement.lineno) for each in arms) else line
@@ -234,7 +242,7 @@ def _condition_of(scope: Scope, statement: ast.stmt) -> int | None:
 def _share_a_loop(scope: Scope, one: int, other: int) -> bool:
     return any(
         isinstance(node, _LOOPS) and _covers_body(node, one) and _covers_body(node, other)
-        for node in _own_nodes(scope)
+        for node in own_nodes(scope)
     )
 
 
@@ -260,11 +268,11 @@ def _covers_body(node: ast.AST, line: int) -> bool:
     return any(_covers(each, line) for each in body)
 
 
-_ENTERED = Translated(
+ENTERED = Translated(
     en="rank {rank} took the branch at {place}, rank {peer} did not",
     zh_cn="rank {rank} 进入了 {place} 的分支，而 rank {peer} 没有",
 )
-_HANDLER = Translated(
+HANDLER = Translated(
     en="rank {rank} handled an exception at {place}, rank {peer} did not",
     zh_cn="rank {rank} 在 {place} 处理了异常，而 rank {peer} 没有",
 )
@@ -272,15 +280,15 @@ _EXIT = Translated(
     en="rank {peer} left by `{word}` at {place}, rank {rank} did not",
     zh_cn="rank {peer} 在 {place} 通过 `{word}` 离开，而 rank {rank} 没有",
 )
-_EXIT_UNDER = Translated(
+EXIT_UNDER = Translated(
     en="rank {peer} left by `{word}` at {place} (under the condition at {outer}), rank {rank} did not",
     zh_cn="rank {peer} 在 {place} 通过 `{word}` 离开（条件位于 {outer}），而 rank {rank} 没有",
 )
-_LOOP = Translated(
+LOOP = Translated(
     en="rank {rank} is in a pass of the loop at {place} that rank {peer} does not make",
     zh_cn="rank {rank} 正在执行 {place} 的循环中的一轮，而 rank {peer} 没有这一轮",
 )
-_LOOPS_AROUND = Translated(
+LOOPS_AROUND = Translated(
     en="rank {rank} is in a pass of the loop at {place}, or of the one around it at {outer}, that rank {peer} does not "
     "make",
     zh_cn="rank {rank} 正在执行 {place} 的循环（或其外层 {outer} 的循环）中的一轮，而 rank {peer} 没有这一轮",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ranksafe.localization import Language, Translated
-from ranksafe.runs.explain.collective_order import KIND as PARTED
+from ranksafe.runs.explain.collective_order import GROUPS_KIND, KIND
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence, Suspicion
 from ranksafe.runs.explain.locate import UserCode, innermost_user_frame
 from ranksafe.runs.model import Failure
@@ -26,8 +26,8 @@ def with_silent_failures(
     ) or any(failure.kind == "time-limit" and not failure.root_cause for failure in failures)
     if alone or somebody_blamed:
         return [*failures, *silent]
-    parted = [replace(each, root_cause=True) for each in silent if each.kind == PARTED]
-    others = [each for each in silent if each.kind != PARTED]
+    parted = [replace(each, root_cause=True) for each in silent if each.kind in _PARTED]
+    others = [each for each in silent if each.kind not in _PARTED]
     if parted:
         failures = [replace(each, root_cause=False) for each in failures]
     return [*parted, *failures, *others]
@@ -68,11 +68,12 @@ def _failure(
         end_line=frame.end_line if frame else None,
         end_column=frame.end_column if frame else None,
         frames=frames,
-        explanation=_NO_ERROR if root_cause or suspicion.kind != PARTED else _PARTED_HERE,
+        explanation=_NO_ERROR if root_cause or suspicion.kind not in _PARTED else _PARTED_HERE,
         root_cause=root_cause,
     )
 
 
+_PARTED = frozenset({KIND, GROUPS_KIND})
 _WAITING = frozenset({"collective-timeout", "peer-lost", "time-limit"})
 _PARTED_HERE = Translated(
     en="Here the ranks part: what one calls, another does not, and who waits for it waits in vain.",

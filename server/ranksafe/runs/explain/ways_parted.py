@@ -12,6 +12,7 @@ from ranksafe.runs.executed_lines import Executed, executed_lines
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.parted import Parting, Way, parting_of
+from ranksafe.runs.explain.trails import Trail, are_together, parting_of_trails, trails_of
 from ranksafe.runs.model import Failure, Frame
 
 KINDS: Final = frozenset(
@@ -51,7 +52,8 @@ def with_parting(
         stacks[rank] = user_code.marked(frames)
     for each in of_order:
         stacks.setdefault(None if each.kind == _OF_A_PEER else each.rank, each.frames)
-    found = _first_parting(known, stacks)
+    at = None if evidence is None else evidence.parted_at
+    found = _first_parting(known, stacks, trails_of(directory), at)
     lines = [] if found is None else [(found.filename, line) for line in found.lines]
     lines += [
         (frames[-1].filename, frames[-1].line) for frames in map(_own, stacks.values()) if frames
@@ -62,16 +64,21 @@ def with_parting(
 
 
 def _first_parting(
-    executed: Mapping[int, Executed], stacks: Mapping[int | None, tuple[Frame, ...]]
+    executed: Mapping[int, Executed],
+    stacks: Mapping[int | None, tuple[Frame, ...]],
+    trails: Mapping[int, Trail],
+    at: tuple[str, int] | None,
 ) -> Parting | None:
     for rank, frames in stacks.items():
         own = _own(frames)
         for waiting in _were_at(executed, own, rank):
             for other in sorted(executed.keys() - {waiting}):
+                if at is None and are_together(trails.get(waiting), trails.get(other)):
+                    continue
                 there = _own(stacks.get(other, ()))
-                found = parting_of(
-                    Way(waiting, executed[waiting], own), Way(other, executed[other], there)
-                )
+                ours = Way(waiting, executed[waiting], own)
+                theirs = Way(other, executed[other], there)
+                found = parting_of_trails(ours, theirs, trails, at) or parting_of(ours, theirs)
                 if found is not None:
                     return found
     return None

@@ -2,7 +2,8 @@
 from it.
 
 CPython 3.12 and newer tell of a line the first time only (``sys.monitoring``), at no cost. Older ones trace, which
-makes Python half as slow again: imports are left out, and only runs of a few steps are traced. Nothing is written where
+makes Python half as slow again: imports are left out, and only runs of a few steps are traced. In these, every version
+tells of every line, for the `trail`. Nothing is written where
 somebody else traces.
 """
 
@@ -14,6 +15,8 @@ import os
 import sys
 import threading
 from typing import Any, Iterable
+
+from .trail import Trail, here
 
 _LIBRARIES = frozenset({"site-packages", "dist-packages"})
 _NOT_THE_USERS = tuple(
@@ -30,7 +33,8 @@ _OUT_OF_SIGHT = ("multiprocessing.popen_spawn_posix", "multiprocessing.popen_for
 class Reached:
     """Writes ``LINE<tab>FILE``, and a line 0 where not everything was seen. Forked workers write to the same file."""
 
-    def __init__(self, path: str, roots: Iterable[str]) -> None:
+    def __init__(self, path: str, roots: Iterable[str], trail: Trail | None = None) -> None:
+        self._trail = trail
         self._roots = tuple(os.path.join(os.path.realpath(root), "") for root in roots)
         self._lines: dict[str, set[int] | None] = {}
         self._descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -47,7 +51,11 @@ class Reached:
     def note(self, filename: str, line: int) -> None:
         """A line is about to be executed."""
         lines = self.lines_of(filename)
-        if lines is not None and line not in lines:
+        if lines is None:
+            return
+        if self._trail is not None:
+            self._trail.note(filename, line)
+        if line not in lines:
             lines.add(line)
             self._write(line, os.path.realpath(filename))
 
@@ -55,6 +63,8 @@ class Reached:
         """The rank ends."""
         if any(name in sys.modules for name in _OUT_OF_SIGHT):
             self.lost()
+        if self._trail is not None:
+            self._trail.write()
 
     def lost(self) -> None:
         """There are lines that were executed and not noted."""
@@ -81,15 +91,19 @@ def install(directory: str, rank: int, script: str, is_short: bool) -> None:
     if not modern and (not is_short or sys.gettrace() is not None):
         return
     folder = os.path.dirname(os.path.abspath(script))
-    reached = Reached(os.path.join(directory, f"rank{rank}.reached"), (folder, os.getcwd()))
+    trail = here if is_short else None
+    if trail is not None:
+        trail.path = os.path.join(directory, f"rank{rank}.trail")
+    path = os.path.join(directory, f"rank{rank}.reached")
+    reached = Reached(path, (folder, os.getcwd()), trail)
     if modern:
-        _monitor(reached, getattr(sys, "monitoring"))  # noqa: B009 - older stubs lack it
+        _monitor(reached, getattr(sys, "monitoring"), is_short)  # noqa: B009 - older stubs lack it
     else:
         _trace(reached)
     atexit.register(reached.end)
 
 
-def _monitor(reached: Reached, monitoring: Any) -> None:
+def _monitor(reached: Reached, monitoring: Any, is_short: bool) -> None:
     tool = next((tool for tool in _FREE_TOOLS if monitoring.get_tool(tool) is None), None)
     if tool is None:
         return
@@ -102,7 +116,7 @@ def _monitor(reached: Reached, monitoring: Any) -> None:
 
     def line(code: Any, number: int) -> Any:
         reached.note(code.co_filename, number)
-        return monitoring.DISABLE
+        return None if is_short else monitoring.DISABLE
 
     monitoring.register_callback(tool, monitoring.events.PY_START, started)
     monitoring.register_callback(tool, monitoring.events.LINE, line)

@@ -38,11 +38,14 @@ class Waiting:
         self.on_first_handle: Callable[[], None] | None = None
         self.is_rank = True
         """False in a forked child."""
+        self.joins = 0
+        """Contexts (``torch.distributed.algorithms.join``) in which a rank without batches answers for the others'
+        collectives: their order is none of the script's."""
 
     @property
     def is_inside(self) -> bool:
         """Whether this thread is in one already, of which what it calls now is a part; or this is no rank."""
-        return get_ident() in self.now or not self.is_rank
+        return get_ident() in self.now or not self.is_rank or self.joins > 0
 
     def epoch_ended(self) -> None:
         """A loader has no more batches."""

@@ -24,19 +24,16 @@ def install(journal: Journal, mode: str) -> None:
     """Watch from now on; ``mode``: ``all``, ``cheap``, anything else for nothing."""
     if mode not in (CHEAP, ALL):
         return
-    from . import collectives, files, replicas
+    from . import collectives, files, in_flight, replicas
 
     watch = Watch(journal)
     hooks: dict[str, list[Callable[[Any], None]]] = {}
-    parts = [
-        replicas.hooks(watch),
-        collectives.hooks(watch, is_rehearsed=mode == ALL),
-        files.hooks(watch),
-    ]
+    calls = collectives.Calls(watch, in_flight.InFlight(watch) if mode == ALL else None)
+    parts = [replicas.hooks(watch), collectives.hooks(calls), files.hooks(watch)]
     if mode == ALL:
-        from . import training
+        from . import training, wrapped_models
 
-        parts.append(training.hooks(watch))
+        parts += [training.hooks(watch), wrapped_models.hooks(calls)]
     for part in parts:
         for name, hook in part.items():
             hooks.setdefault(name, []).append(hook)

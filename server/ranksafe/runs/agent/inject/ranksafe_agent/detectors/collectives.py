@@ -23,7 +23,7 @@ from _thread import get_ident
 from types import FrameType
 from typing import Any, Callable
 
-from .. import waiting
+from .. import trail, waiting
 from .in_flight import InFlight
 from .watch import Watch, is_user_file, stack, user_frame
 
@@ -66,23 +66,31 @@ Listener = Callable[[str, Any], Any]
 listeners: list[Listener] = []
 
 
-def hooks(watch: Watch, *, is_rehearsed: bool) -> dict[str, Callable[[Any], None]]:
-    """What to do after which import; ``is_rehearsed``: see DistributedDataParallel's, at the cost of a call
-    for each gradient, and what is changed while it is on its way."""
-    calls = Calls(watch)
-    calls.in_flight = InFlight(watch) if is_rehearsed else None
-    found: dict[str, Callable[[Any], None]] = {
-        "torch.distributed.distributed_c10d": functools.partial(_hook, calls)
+def hooks(calls: Calls) -> dict[str, Callable[[Any], None]]:
+    """What to do after which import."""
+    return {
+        "torch.distributed.distributed_c10d": functools.partial(_hook, calls),
+        "torch.distributed.algorithms.join": _hook_join,
     }
-    if is_rehearsed:
-        found["torch.nn.parallel.distributed"] = functools.partial(_hook_wrapped, calls)
-    return found
 
 
-def _hook_wrapped(calls: Calls, module: Any) -> None:
-    from . import wrapped_models
+def _hook_join(module: Any) -> None:
+    here, kind = waiting.here, module.Join
+    enter, leave = kind.__enter__, kind.__exit__
 
-    wrapped_models.hook(calls, module)
+    @functools.wraps(enter)
+    def entered(self: Any) -> Any:
+        here.joins += 1
+        return enter(self)
+
+    @functools.wraps(leave)
+    def left(self: Any, *error: Any) -> Any:
+        try:
+            return leave(self, *error)
+        finally:
+            here.joins -= 1
+
+    kind.__enter__, kind.__exit__ = entered, left
 
 
 def _hook(calls: Calls, module: Any) -> None:
@@ -100,11 +108,11 @@ class Calls:
     """Runs before every collective of a training loop, where no cache is warm: each call it makes itself costs
     microseconds."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watch, in_flight: InFlight | None) -> None:
         self.watch = watch
+        self.in_flight = in_flight
         self.module: Any = None
         """``torch.distributed.distributed_c10d``, once it is imported."""
-        self.in_flight: InFlight | None = None
         self.lock = threading.Lock()
         self.ring: mmap.mmap | None = None
         self.calls = 0
@@ -130,7 +138,7 @@ class Calls:
         @functools.wraps(original)
         def collective(*arguments: Any, **keywords: Any) -> Any:
             thread = get_ident()
-            if thread in now or not here.is_rank:
+            if thread in now or not here.is_rank or here.joins:
                 return original(*arguments, **keywords)
             after: Any = ()
             tensor: Any = None
@@ -192,6 +200,7 @@ class Calls:
             since = time.time()
             RECORD.pack_into(self.ring, start, self.calls, count, group, call, place, since)
         waiting.here.now[thread] = (since, text, group, count, None)
+        trail.here.cut(f"{waiting.here.groups[group]['name']} {count} {text}")
 
     def _new_place(self, frame: FrameType, thread: int) -> int:
         place = self._place(None if thread == get_ident() else frame)

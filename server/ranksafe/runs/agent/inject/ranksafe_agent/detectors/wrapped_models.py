@@ -22,7 +22,12 @@ BUFFERS = "DistributedDataParallel.buffers"
 GRADIENTS = "DistributedDataParallel.gradients"
 
 
-def hook(calls: Calls, module: Any) -> None:
+def hooks(calls: Calls) -> dict[str, Callable[[Any], None]]:
+    """What to do after which import. It costs a call for each gradient, and is for rehearsals."""
+    return {"torch.nn.parallel.distributed": functools.partial(_hook, calls)}
+
+
+def _hook(calls: Calls, module: Any) -> None:
     """Watch every instance of ``torch.nn.parallel.distributed.DistributedDataParallel``."""
     reductions = _Reductions(calls)
     kind = module.DistributedDataParallel
@@ -107,7 +112,7 @@ class _Reductions:
         thread = self.backward[0] if self.backward else get_ident()
         frame = sys._current_frames().get(thread) or sys._getframe(1)
         here = waiting.here
-        if here.is_rank:
+        if here.is_rank and not here.joins:
             here.enter(GRADIENTS, thread=thread)
             self.calls.note_of_group(model.process_group, GRADIENTS, frame, thread)
 

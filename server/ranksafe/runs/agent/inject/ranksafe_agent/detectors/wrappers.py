@@ -12,6 +12,7 @@ import threading
 import weakref
 from typing import Any, Callable
 
+from .. import waiting
 from . import digests
 from .changes import builds_on_itself
 from .watch import Watch, is_user_file, stack
@@ -100,6 +101,10 @@ class Wrappers:
     def after_step(self, optimizer: Any, *_: Any) -> None:
         """The weights after one of the first steps."""
         for wrapper in list(self.all.values()):
+            if waiting.here.joins:
+                wrapper.steps = (
+                    WATCHED_STEPS  # ranks make different numbers of steps, and agree in the end
+                )
             if wrapper.steps >= WATCHED_STEPS:
                 continue
             if not wrapper.forwards_since_step and wrapper.bypass is None:

@@ -1,0 +1,223 @@
+"""Where the last lines of two ranks part, after the last collective that both called (``ranksafe_agent.trail``)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from ranksafe.localization import Translated
+from ranksafe.runs.explain.evidence import parse_entry
+from ranksafe.runs.explain.parted import (
+    ENTERED,
+    EXIT_UNDER,
+    EXITS,
+    HANDLER,
+    LOOP,
+    WORDS,
+    Parting,
+    Way,
+    own_nodes,
+    scope_at,
+    tree_of,
+)
+from ranksafe.runs.plain_files import open_plain
+
+_LARGEST = 4_000_000
+_MOST_LINES, _MOST_PARTS = 1000, 8
+"""As the agent's: of longer lists the beginning is not there."""
+_MOST_APART = 100
+"""Lines that one rank executes on its own, before both are looked for at the same one again."""
+
+Line = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Trail:
+    """The lines that led to each of the last collectives, and those since; the last call is empty."""
+
+    parts: tuple[tuple[str, tuple[Line, ...]], ...]
+
+
+def trails_of(directory: Path) -> dict[int, Trail]:
+    """By rank; those that cannot be read are left out."""
+    found = {}
+    for path in directory.glob("rank*.trail"):
+        rank = path.stem.removeprefix("rank")
+        try:
+            with open_plain(path) as file:
+                data = parse_entry(file.read(_LARGEST).decode("utf-8", "replace"))
+            files = [str(name) for name in data["files"]]
+            parts = tuple(
+                (str(call), tuple((files[number], int(line)) for number, line in lines))
+                for call, lines in data["parts"]
+            )
+        except (OSError, KeyError, TypeError, ValueError, IndexError):
+            continue
+        if rank.isdigit():
+            found[int(rank)] = Trail(parts)
+    return found
+
+
+def parting_of_trails(
+    waiting: Way, other: Way, trails: Mapping[int, Trail], at: tuple[str, int] | None = None
+) -> Parting | None:
+    """The line after which the two went different ways, in a function that the waiting rank is still in.
+
+    ``at``: group and number of the first call in which they differ, where it is known.
+    """
+    one, two = trails.get(waiting.rank), trails.get(other.rank)
+    if one is None or two is None:
+        return None
+    lines = _since_the_last_common(one, two) if at is None else _before_call(one, two, *at)
+    if lines is None:
+        return None
+    scope_of = cache(_scope_of)
+    scopes = {scope_of(line) for line in _lines(waiting)}
+    ours, theirs = ([line for line in each if scope_of(line) in scopes] for each in lines)
+    mine = beside = 0
+    while mine < len(ours):
+        if beside < len(theirs) and ours[mine] == theirs[beside]:
+            mine, beside = mine + 1, beside + 1
+            continue
+        if mine:
+            sides = (_Side(waiting, ours[mine:]), _Side(other, theirs[beside:]))
+            found = _in_words(ours[mine - 1], *sides)
+            if found is not None:
+                return found
+        again = _meeting(ours[mine:], theirs[beside:])
+        if again is None:
+            return None
+        mine, beside = mine + again[0], beside + again[1]
+    return None
+
+
+def _meeting(ours: Sequence[Line], theirs: Sequence[Line]) -> tuple[int, int] | None:
+    """After how many lines of each both are at the same one again, as soon as they can be."""
+    for steps in range(1, 2 * _MOST_APART):
+        for mine in range(max(0, steps - _MOST_APART), min(steps, len(ours) - 1) + 1):
+            if steps - mine < len(theirs) and ours[mine] == theirs[steps - mine]:
+                return mine, steps - mine
+    return None
+
+
+def are_together(one: Trail | None, other: Trail | None) -> bool:
+    """Whether two ranks were last seen to call the same collective."""
+    if one is None or other is None or min(len(one.parts), len(other.parts)) < 2:
+        return False
+    return one.parts[-2][0] == other.parts[-2][0]
+
+
+def _before_call(
+    one: Trail, other: Trail, group: str, number: int
+) -> tuple[tuple[Line, ...], tuple[Line, ...]] | None:
+    """What led both to their call with this number; of one that did not make it, what it has executed since."""
+    found = []
+    for trail in (one, other):
+        calls = [call for call, _ in trail.parts]
+        at = next(
+            (n for n, call in enumerate(calls) if call.startswith(f"{group} {number} ")), None
+        )
+        before = [
+            n + 1 for n, call in enumerate(calls) if call.startswith(f"{group} {number - 1} ")
+        ]
+        found += [trail.parts[n][1] for n in ([at] if at is not None else before)]
+    if len(found) < 2 or max(map(len, found)) >= _MOST_LINES:
+        return None
+    return found[0], found[1]
+
+
+def _since_the_last_common(
+    one: Trail, other: Trail
+) -> tuple[tuple[Line, ...], tuple[Line, ...]] | None:
+    """What both executed after it; from the beginning where there was none and the beginning is there."""
+    numbers = {call: number for number, (call, _) in enumerate(other.parts[:-1])}
+    for number in reversed(range(len(one.parts) - 1)):
+        call = one.parts[number][0]
+        if call in numbers:
+            found = one.parts[number + 1][1], other.parts[numbers[call] + 1][1]
+            break
+    else:
+        if max(len(one.parts), len(other.parts)) > _MOST_PARTS:
+            return None
+        found = one.parts[0][1], other.parts[0][1]
+    return None if max(map(len, found)) >= _MOST_LINES else found
+
+
+def _scope_of(line: Line) -> tuple[str, int] | None:
+    tree = tree_of(Path(line[0]))
+    return None if tree is None else (line[0], getattr(scope_at(tree, line[1]), "lineno", 0))
+
+
+def _in_words(common: Line, one: _Side, other: _Side) -> Parting | None:
+    """Whether what follows the last ``common`` line decides where the ranks are now, and how."""
+    sides = ((one, other), (other, one))
+    for side, beside in sides:
+        if side.lines and _is_handler(side.lines[0]):
+            return _told(HANDLER, side, beside, *side.lines[0])
+    filename, line = common
+    tree = tree_of(Path(filename))
+    nodes = [] if tree is None else list(own_nodes(scope_at(tree, line)))
+    head = next((each for each in nodes if getattr(each, "lineno", 0) == line), None)
+    if not isinstance(head, ast.If | ast.For | ast.AsyncFor | ast.While):
+        return None
+    for side, beside in reversed(sides):
+        exit_ = side.exit_in(head, nodes, filename) if isinstance(head, ast.If) else None
+        if exit_ is not None:
+            word = WORDS[type(exit_)]
+            return _told(EXIT_UNDER, beside, side, filename, exit_.lineno, line, word=word)
+    for side, beside in sides:
+        if side.is_in(head.body, filename):
+            return _told(ENTERED if isinstance(head, ast.If) else LOOP, side, beside, *common)
+        if isinstance(head, ast.If) and side.is_in(head.orelse, filename):
+            return _told(ENTERED, beside, side, *common)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A rank, and its lines after the last common one."""
+
+    way: Way
+    lines: Sequence[Line]
+
+    def exit_in(self, head: ast.If, nodes: Sequence[ast.AST], filename: str) -> ast.stmt | None:
+        """The statement of a branch by which the rank left the loop or the function."""
+        exits = {each.lineno: each for each in nodes if isinstance(each, EXITS)}
+        for file, line in self.lines:
+            if file != filename or not head.lineno < line <= (head.end_lineno or 0):
+                return None
+            if line in exits:
+                return exits[line]
+        return None
+
+    def is_in(self, block: Sequence[ast.stmt], filename: str) -> bool:
+        """Whether the rank has gone into a block and is there now."""
+        if not block or not self.lines or self.lines[0][0] != filename:
+            return False
+        rows = range(block[0].lineno, (block[-1].end_lineno or 0) + 1)
+        return self.lines[0][1] in rows and any(
+            file == filename and line in rows for file, line in _lines(self.way)
+        )
+
+
+def _lines(way: Way) -> list[Line]:
+    return [(str(Path(frame.filename).resolve()), frame.line) for frame in way.frames]
+
+
+def _is_handler(line: Line) -> bool:
+    tree = tree_of(Path(line[0]))
+    return tree is not None and any(
+        isinstance(node, ast.ExceptHandler) and node.lineno == line[1] for node in ast.walk(tree)
+    )
+
+
+def _told(
+    text: Translated, one: _Side, other: _Side, filename: str, *lines: int, word: str = ""
+) -> Parting:
+    places = [f"{Path(filename).name}:{line}" for line in lines]
+    values: dict[str, object] = {"rank": one.way.rank, "peer": other.way.rank, "word": word}
+    told = text.filled(place=places[0], outer=places[-1], **values)
+    return Parting(told, filename, lines)
