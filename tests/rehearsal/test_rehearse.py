@@ -301,6 +301,40 @@ def test_a_long_training_is_stopped_and_told_of(rehearsals: Rehearsals) -> None:
     assert not any("stopped" in limit for limit in whole.result.limits)
 
 
+_TRAINER = """
+import torch
+from torch import nn
+from transformers import Trainer, TrainingArguments
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(2, 2)
+    def forward(self, rows=None, labels=None):
+        return {"loss": self.inner(rows).sum(), "logits": self.inner(rows)}
+
+data = [{"rows": torch.ones(2), "labels": torch.tensor(0)} for _ in range(400)]
+arguments = TrainingArguments(
+    output_dir="out", num_train_epochs=100, per_device_train_batch_size=8, report_to=[], save_strategy="no",
+    eval_strategy="epoch", disable_tqdm=True,
+)
+trainer = Trainer(model=Model(), args=arguments, train_dataset=data, eval_dataset=data[:20])
+steps = trainer.train().global_step
+print("went on after", steps, "steps, of", trainer.state.max_steps, "with", trainer.evaluate()["epoch"])
+"""
+
+
+@pytest.mark.long
+def test_a_trainer_ends_its_training_and_the_script_goes_on(rehearsals: Rehearsals) -> None:
+    script = rehearsals.write(_TRAINER)
+    options = RehearsalOptions(short_epochs=True)
+    passed = rehearsals.finish(script, target="simulated:1", rehearsal=options)
+    assert passed.result.outcome is Outcome.SUCCEEDED, passed.explained()
+    # 50 batches are cut to 10.
+    assert any("went on after 100 steps, of 1000" in line for line in passed.output)
+    assert any("ended after 100 optimizer steps" in limit for limit in passed.result.limits)
+
+
 def test_the_users_files_stay_as_they_are(rehearsals: Rehearsals) -> None:
     kept = rehearsals.folder / "kept.txt"
     kept.write_text("mine")

@@ -24,7 +24,7 @@ def _way(path: Path, rank: int, trails: dict[int, Trail] | None = None) -> Way:
     code: CodeType = compile(path.read_text(encoding="utf-8"), str(path), "exec")
     lines: set[int] = set()
     trail: list[tuple[str, int]] = []
-    parts: list[tuple[str, tuple[tuple[str, int], ...]]] = []
+    parts: list[tuple[tuple[str, int, str] | None, tuple[tuple[str, int], ...]]] = []
     frames: list[Frame] = []
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -36,7 +36,7 @@ def _way(path: Path, rank: int, trails: dict[int, Trail] | None = None) -> Way:
         return None
 
     def met(name: str = "met") -> None:
-        parts.append((f"{name} {len(parts)}", tuple(trail)))
+        parts.append((("0", len(parts), name), tuple(trail)))
         trail.clear()
 
     def wait() -> None:
@@ -57,7 +57,7 @@ def _way(path: Path, rank: int, trails: dict[int, Trail] | None = None) -> Way:
     finally:
         sys.settrace(before)
     if trails is not None:
-        trails[rank] = Trail((*parts, ("", tuple(trail))))
+        trails[rank] = Trail((*parts, (None, tuple(trail))))
     return Way(rank, {path: frozenset(lines)}, tuple(frames))
 
 
@@ -228,6 +228,22 @@ def test_what_decides_nothing_is_not_named(tmp_path: Path, program: str) -> None
             """,
             ["if loss[rank] < best[rank]:"],
             "rank 0 took the branch",
+        ),
+        # A call that was left out was matched with the next one.
+        (
+            """
+            def work(number):
+                int("none" if rank and number == 1 else "1")
+                wait() if number == 4 and not rank else met()
+            for number in range(5):
+                try:
+                    work(number)
+                except ValueError:
+                    pass
+            met("summed")
+            """,
+            ["except ValueError:"],
+            "rank 1 handled an exception",
         ),
         # What failed before is no longer seen in the lines.
         (

@@ -43,6 +43,10 @@ class Parting:
     text: Translated
     filename: str
     lines: tuple[int, ...]
+    is_exit: bool = False
+    """By an early exit or a handler: what follows need not show at once."""
+    is_loop: bool = False
+    """Only in the number of passes, whatever made them differ."""
 
 
 def parting_of(waiting: Way, other: Way) -> Parting | None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from ranksafe.localization import Translated
+from ranksafe.runs.explain.collective_order import calls_of
 from ranksafe.runs.explain.evidence import parse_entry
 from ranksafe.runs.explain.parted import (
     ENTERED,
@@ -25,20 +27,29 @@ from ranksafe.runs.explain.parted import (
 )
 from ranksafe.runs.plain_files import open_plain
 
+RECORD = struct.Struct("<III")
+"""As the agent writes it: file, line, 0; or `CALL`, group, number of the call in it."""
+CALL = 0xFFFFFFFF
+HEAD = struct.Struct("<Q")
 _LARGEST = 4_000_000
-_MOST_LINES, _MOST_PARTS = 1000, 8
-"""As the agent's: of longer lists the beginning is not there."""
+_MOST_LINES = 2000
+"""What led from one collective to the next is not compared where it is longer."""
 _MOST_APART = 100
 """Lines that one rank executes on its own, before both are looked for at the same one again."""
 
 Line = tuple[str, int]
 
 
+Call = tuple[str, int, str]
+"""Group, number of the call in it, what was called."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """The lines that led to each of the last collectives, and those since; the last call is empty."""
+    """The lines that led to each of the last collectives, and those since, which led to None."""
 
-    parts: tuple[tuple[str, tuple[Line, ...]], ...]
+    parts: tuple[tuple[Call | None, tuple[Line, ...]], ...]
+    from_the_beginning: bool = True
 
 
 def trails_of(directory: Path) -> dict[int, Trail]:
@@ -48,17 +59,38 @@ def trails_of(directory: Path) -> dict[int, Trail]:
         rank = path.stem.removeprefix("rank")
         try:
             with open_plain(path) as file:
-                data = parse_entry(file.read(_LARGEST).decode("utf-8", "replace"))
-            files = [str(name) for name in data["files"]]
-            parts = tuple(
-                (str(call), tuple((files[number], int(line)) for number, line in lines))
-                for call, lines in data["parts"]
-            )
-        except (OSError, KeyError, TypeError, ValueError, IndexError):
+                data = file.read(_LARGEST)
+            if rank.isdigit():
+                found[int(rank)] = _trail(data, path)
+        except (OSError, KeyError, TypeError, ValueError, struct.error):
             continue
-        if rank.isdigit():
-            found[int(rank)] = Trail(parts)
     return found
+
+
+def _trail(data: bytes, path: Path) -> Trail:
+    journal = path.with_suffix(".jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
+    events = [event for event in map(parse_entry, journal) if event.get("number")]
+    files = {e["number"]: str(e["file"]) for e in events if e.get("event") == "trail-file"}
+    names = [event for event in events if event.get("event") == "collective-name"]
+    groups = {e["number"]: str(e["value"]["name"]) for e in names if e["table"] == "group"}
+    made = {
+        (group.name, number): call.what
+        for group, calls in calls_of(path.with_suffix(".collectives"), names).items()
+        for number, call in calls.kept.items()
+    }
+    (written,) = HEAD.unpack_from(data)
+    slots = (len(data) - HEAD.size) // RECORD.size
+    parts: list[tuple[Call | None, tuple[Line, ...]]] = []
+    lines: list[Line] = []
+    for index in range(max(0, written - slots), written):
+        kind, first, second = RECORD.unpack_from(data, HEAD.size + index % slots * RECORD.size)
+        if kind != CALL:
+            lines.append((files[kind], first))
+        else:
+            name = groups[first]
+            parts.append(((name, second, made.get((name, second), "")), tuple(lines)))
+            lines = []
+    return Trail((*parts, (None, tuple(lines))), written <= slots)
 
 
 def parting_of_trails(
@@ -72,11 +104,34 @@ def parting_of_trails(
     if one is None or two is None:
         return None
     lines = _since_the_last_common(one, two) if at is None else _before_call(one, two, *at)
-    if lines is None:
-        return None
     scope_of = cache(_scope_of)
+    found = None if lines is None else _compared(waiting, other, *lines, scope_of)
+    if found is None or not found.is_loop:
+        return found
+    # They made different numbers of passes: one may have skipped a call before, and been matched with another since.
+    earlier = (_compared(waiting, other, *each, scope_of) for each in _common(one, two, at))
+    return next((each for each in earlier if each is not None and each.is_exit), found)
+
+
+def _common(
+    one: Trail, other: Trail, at: tuple[str, int] | None
+) -> Iterator[tuple[tuple[Line, ...], tuple[Line, ...]]]:
+    """What led both to each call that they made alike, the earliest first."""
+    theirs = dict(other.parts)
+    for call, lines in one.parts[:-1]:
+        if call in theirs and (at is None or call is None or call[:2] != at):
+            yield lines, theirs[call]
+
+
+def _compared(
+    waiting: Way,
+    other: Way,
+    one: tuple[Line, ...],
+    two: tuple[Line, ...],
+    scope_of: Callable[[Line], object],
+) -> Parting | None:
     scopes = {scope_of(line) for line in _lines(waiting)}
-    ours, theirs = ([line for line in each if scope_of(line) in scopes] for each in lines)
+    ours, theirs = ([line for line in each if scope_of(line) in scopes] for each in (one, two))
     mine = beside = 0
     while mine < len(ours):
         if beside < len(theirs) and ours[mine] == theirs[beside]:
@@ -116,34 +171,32 @@ def _before_call(
     """What led both to their call with this number; of one that did not make it, what it has executed since."""
     found = []
     for trail in (one, other):
-        calls = [call for call, _ in trail.parts]
-        at = next(
-            (n for n, call in enumerate(calls) if call.startswith(f"{group} {number} ")), None
-        )
-        before = [
-            n + 1 for n, call in enumerate(calls) if call.startswith(f"{group} {number - 1} ")
-        ]
-        found += [trail.parts[n][1] for n in ([at] if at is not None else before)]
-    if len(found) < 2 or max(map(len, found)) >= _MOST_LINES:
-        return None
-    return found[0], found[1]
+        calls = [call[:2] if call is not None else None for call, _ in trail.parts]
+        if (group, number) in calls:
+            found.append(trail.parts[calls.index((group, number))][1])
+        elif (group, number - 1) in calls:
+            found.append(trail.parts[calls.index((group, number - 1)) + 1][1])
+    return _short(*found) if len(found) == 2 else None
 
 
 def _since_the_last_common(
     one: Trail, other: Trail
 ) -> tuple[tuple[Line, ...], tuple[Line, ...]] | None:
-    """What both executed after it; from the beginning where there was none and the beginning is there."""
+    """What both executed after it; from the beginning where there was none."""
     numbers = {call: number for number, (call, _) in enumerate(other.parts[:-1])}
     for number in reversed(range(len(one.parts) - 1)):
         call = one.parts[number][0]
         if call in numbers:
-            found = one.parts[number + 1][1], other.parts[numbers[call] + 1][1]
-            break
-    else:
-        if max(len(one.parts), len(other.parts)) > _MOST_PARTS:
-            return None
-        found = one.parts[0][1], other.parts[0][1]
-    return None if max(map(len, found)) >= _MOST_LINES else found
+            return _short(one.parts[number + 1][1], other.parts[numbers[call] + 1][1])
+    if one.from_the_beginning and other.from_the_beginning:
+        return _short(one.parts[0][1], other.parts[0][1])
+    return None
+
+
+def _short(
+    one: tuple[Line, ...], other: tuple[Line, ...]
+) -> tuple[tuple[Line, ...], tuple[Line, ...]] | None:
+    return None if max(len(one), len(other)) > _MOST_LINES else (one, other)
 
 
 def _scope_of(line: Line) -> tuple[str, int] | None:
@@ -220,4 +273,4 @@ def _told(
     places = [f"{Path(filename).name}:{line}" for line in lines]
     values: dict[str, object] = {"rank": one.way.rank, "peer": other.way.rank, "word": word}
     told = text.filled(place=places[0], outer=places[-1], **values)
-    return Parting(told, filename, lines)
+    return Parting(told, filename, lines, text in (HANDLER, EXIT_UNDER), text is LOOP)

@@ -46,7 +46,7 @@ def activate(inject_directory: str) -> None:
     ]
     if reports_all:
         installers.append(
-            lambda: reached.install(directory, rank, script, is_short or steps is not None)
+            lambda: reached.install(book, directory, rank, script, is_short or steps is not None)
         )
     if is_debugged:
         installers.append(lambda: _debug(book, debugpy))

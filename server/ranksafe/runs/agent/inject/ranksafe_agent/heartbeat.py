@@ -17,7 +17,7 @@ import time
 from types import FrameType
 from typing import Any
 
-from . import distributed, exceptions, look, signs, trail, waiting
+from . import distributed, exceptions, look, signs, waiting
 from .journal import Journal
 
 PERIOD_SECONDS = 1.0
@@ -97,7 +97,6 @@ class _Heartbeat:
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(beat, file)
         os.replace(temporary, self.path)
-        trail.here.write()
 
 
 _current: _Heartbeat | None = None

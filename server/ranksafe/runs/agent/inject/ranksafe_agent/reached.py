@@ -16,6 +16,7 @@ import sys
 import threading
 from typing import Any, Iterable
 
+from .journal import Journal
 from .trail import Trail, here
 
 _LIBRARIES = frozenset({"site-packages", "dist-packages"})
@@ -63,8 +64,6 @@ class Reached:
         """The rank ends."""
         if any(name in sys.modules for name in _OUT_OF_SIGHT):
             self.lost()
-        if self._trail is not None:
-            self._trail.write()
 
     def lost(self) -> None:
         """There are lines that were executed and not noted."""
@@ -85,7 +84,7 @@ class Reached:
         return _LIBRARIES.isdisjoint(path.split(os.sep))
 
 
-def install(directory: str, rank: int, script: str, is_short: bool) -> None:
+def install(journal: Journal, directory: str, rank: int, script: str, is_short: bool) -> None:
     """Note lines from now on; ``is_short``: whether the run makes a few steps only."""
     modern = sys.version_info >= (3, 12)
     if not modern and (not is_short or sys.gettrace() is not None):
@@ -93,7 +92,7 @@ def install(directory: str, rank: int, script: str, is_short: bool) -> None:
     folder = os.path.dirname(os.path.abspath(script))
     trail = here if is_short else None
     if trail is not None:
-        trail.path = os.path.join(directory, f"rank{rank}.trail")
+        trail.open(os.path.join(directory, f"rank{rank}.trail"), journal)
     path = os.path.join(directory, f"rank{rank}.reached")
     reached = Reached(path, (folder, os.getcwd()), trail)
     if modern:

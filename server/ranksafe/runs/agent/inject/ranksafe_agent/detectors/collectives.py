@@ -200,7 +200,7 @@ class Calls:
             since = time.time()
             RECORD.pack_into(self.ring, start, self.calls, count, group, call, place, since)
         waiting.here.now[thread] = (since, text, group, count, None)
-        trail.here.cut(f"{waiting.here.groups[group]['name']} {count} {text}")
+        trail.here.call(group, count)
 
     def _new_place(self, frame: FrameType, thread: int) -> int:
         place = self._place(None if thread == get_ident() else frame)
