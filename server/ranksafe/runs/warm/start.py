@@ -64,6 +64,7 @@ class WarmStart:
         same = replace(settings, run_directory="", script="", host_memory_bytes=None)
         facts = [
             str(interpreter.path),
+            dict(interpreter.versions),
             asdict(same),
             kept,
             imports.statements,

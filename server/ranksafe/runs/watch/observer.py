@@ -38,6 +38,9 @@ _GOES_ON = Translated(
 )
 
 
+_LAUNCHING = Translated(en="the launcher is starting the ranks", zh_cn="启动器正在启动各个 rank")
+
+
 class Observer:
     """Of one run; used by its thread only."""
 
@@ -92,9 +95,10 @@ class Observer:
         if failure is not None:
             failure = self._with_rule(failure)
             yield RunEvent("first-failure", failure.message, failure.rank, failures=(failure,))
-        if not self._watchdog.turn():
-            return
+        heard = self._watchdog.turn()
         yield from self._beginning()
+        if not heard:
+            return
         yield from self._states()
         if self._request.debugging is not None:
             return  # whoever stands at a breakpoint is waited for
@@ -110,8 +114,12 @@ class Observer:
     def _beginning(self) -> Iterator[RunEvent]:
         """What the first rank does until it steps, each once."""
         ranks = self._watchdog.ranks
-        beat = ranks[min(ranks)].beat if self._rehearses and ranks else None
-        phase = phase_of(beat.frames) if beat is not None and not beat.steps else None
+        phase = None
+        if self._rehearses and ranks:
+            beat = ranks[min(ranks)].beat
+            phase = phase_of(beat.frames) if beat is not None and not beat.steps else None
+        elif self._rehearses and self._ranks is not None:
+            phase = _LAUNCHING
         if phase is not None and phase.en not in self._phases:
             self._phases.add(phase.en)
             yield RunEvent("status", phase.in_language(self._request.language))

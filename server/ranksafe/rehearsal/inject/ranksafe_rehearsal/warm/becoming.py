@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from .. import journal, settings, state
-from . import files, variables
+from . import draws, files, variables
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Imported:
     """What they printed, to each stream."""
     journal: tuple[bytes, ...]
     """What they noted, for the rehearsal's journal."""
+    unseeded: draws.Unseeded
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def become(program: Program, environment: Mapping[str, str], imported: Imported)
     if not program.unbuffered:
         sys.stdout = sys.__stdout__ = _stream(1, sys.stdout)  # type: ignore[misc]
         sys.stderr = sys.__stderr__ = _stream(2, sys.stderr)  # type: ignore[misc]
-    _draw_anew()
+    imported.unseeded.draw_anew()
     _begin(imported, is_rank)
     logging._startTime = time.time_ns() if sys.version_info >= (3, 13) else time.time()  # type: ignore[attr-defined]
 
@@ -119,16 +120,6 @@ def _begin(imported: Imported, is_rank: bool) -> None:
         "热启动：脚本开头的导入已提前完成",
         kind="warm-start",
     )
-
-
-def _draw_anew() -> None:
-    """What fresh processes draw for themselves and forked ones would share; `random` sees to itself."""
-    numpy: Any = sys.modules.get("numpy.random")
-    if numpy is not None:
-        numpy.seed()
-    torch: Any = sys.modules.get("torch")
-    if torch is not None:
-        torch.default_generator.seed()
 
 
 def _folder_of(script: str) -> str:

@@ -23,7 +23,7 @@ import warnings
 from typing import Any
 
 from .. import settings, state
-from . import becoming, children, files, joining, messages, variables
+from . import becoming, children, draws, files, joining, messages, variables
 
 _LOOK_SECONDS = 2.0
 _LEAST_FREE = 0.1
@@ -68,7 +68,7 @@ class Template:
         """Import; returns why what came of it cannot be forked, empty where it can."""
         sys.path[0] = self.folder
         started_with, at_start = variables.at_start(), dict(os.environ)
-        watched = variables.Watched()
+        watched, unseeded = variables.Watched(), draws.Unseeded()
         printed = [
             os.open(os.path.join(self.folder, name), os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
             for name in ("out", "err")
@@ -79,6 +79,7 @@ class Template:
             if not _import(name, attributes):
                 break
         watched.stop()
+        unseeded.stop()
         sys.stdout.flush()
         sys.stderr.flush()
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -92,6 +93,7 @@ class Template:
             watched.asked,
             (_content(printed[0]), _content(printed[1])),
             _journal(),
+            unseeded,
         )
         self.stamps = files.stamps()
         gc.collect()
