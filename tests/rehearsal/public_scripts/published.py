@@ -12,10 +12,11 @@ import sys
 import tarfile
 import tempfile
 import threading
+import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ranksafe.runs.proofs.environment import cache_directory, overlay_for
 
@@ -52,8 +53,14 @@ class PublishedScript:
     sha256: str
     launcher: str
     arguments: str
+    """``{package}`` in them is the folder of the package's files."""
     kind: str = "published"
     requires: tuple[str, ...] = ()
+    archive: Literal["source", "wheel"] = "source"
+    module: str = ""
+    """What ``-m`` starts; empty: the file is started."""
+    folder: str = ""
+    """Where it is started, inside of the package; empty: in a folder with nothing in it."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +98,22 @@ class Rehearsal:
         found.sort(key=lambda failure: not failure.get("root_cause"))
         return str(found[0]["message"]).strip().splitlines()[0] if found else ""
 
+    @property
+    def places(self) -> list[str]:
+        """``file:line`` of each failure, and of the limit."""
+        if self.result is None:
+            return []
+        found = [*self.result["failures"], self.result.get("simulation_limit")]
+        return [
+            f"{failure['filename']}:{failure['location']['row']}"
+            for failure in found
+            if failure and failure.get("filename") and failure.get("location")
+        ]
 
-def scripts() -> list[PublishedScript]:
+
+def scripts(manifest: Path = MANIFEST) -> list[PublishedScript]:
     """The manifest's entries."""
-    entries = tomllib.loads(MANIFEST.read_text("utf-8"))["script"]
+    entries = tomllib.loads(manifest.read_text("utf-8"))["script"]
     return [
         PublishedScript(**{**entry, "requires": tuple(entry.get("requires", ()))})
         for entry in entries
@@ -107,16 +126,16 @@ def fetched(script: PublishedScript, python: Path) -> Path:
         path = HERE / "documented" / script.path
     else:
         with _fetching:
-            path = _source(script.package, script.version, python) / script.path
+            path = _source(script, python) / script.path
     found = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
     if found != script.sha256:
         raise NotFetched(f"{script.name}: {path} has {found}, the manifest says {script.sha256}")
     return path
 
 
-def installed(python: Path) -> Path:
+def installed(python: Path, manifest: Path = MANIFEST) -> Path:
     """A folder with the packages that the scripts import, for PYTHONPATH. Raises NotFetched."""
-    wanted = tomllib.loads(MANIFEST.read_text("utf-8"))["environment"]["packages"]
+    wanted = tomllib.loads(manifest.read_text("utf-8"))["environment"]["packages"]
     key = hashlib.sha256("\n".join([*wanted, str(python)]).encode()).hexdigest()[:16]
     folder = _cache() / f"packages-{key}"
     if not folder.is_dir():
@@ -134,6 +153,12 @@ def rehearse(
     overlay = overlay_for(script.requires, python, lambda text: print(text.en, file=sys.stderr))
     if overlay is not None:
         folders.insert(0, str(overlay))
+    package = _top(path, script.path)
+    what = (str(path), "--")
+    if script.module:
+        folders.insert(0, str(_top(path, script.module)))
+        what = ("-m", script.module, "--")
+    arguments = script.arguments.replace("{package}", str(package))
     with tempfile.TemporaryDirectory() as workspace:
         environment = {
             **os.environ,
@@ -145,10 +170,10 @@ def rehearse(
             [
                 *(sys.executable, "-c", _COMMAND_LINE, "rehearse", "--output-format", "json"),
                 *("--python", str(python), "--launcher", script.launcher, "--gpus", str(gpus)),
-                *("--timeout", str(LONGEST_SECONDS), "--yes", str(path), "--"),
-                *shlex.split(script.arguments),
+                *("--timeout", str(LONGEST_SECONDS), "--yes", *what),
+                *shlex.split(arguments),
             ],
-            cwd=workspace,
+            cwd=package / script.folder if script.folder else workspace,
             env=environment,
             capture_output=True,
             text=True,
@@ -195,19 +220,33 @@ def _cache() -> Path:
     return folder
 
 
-def _source(package: str, version: str, python: Path) -> Path:
-    folder = _cache() / f"{package}-{version}"
+def _top(path: Path, inside: str) -> Path:
+    """The folder from which ``path`` is found: ``inside`` is its path there, or the module's name."""
+    module = not inside.endswith(".py")
+    depth = inside.count(".") + (path.name == "__main__.py") if module else inside.count("/")
+    return path.parents[depth]
+
+
+def _source(script: PublishedScript, python: Path) -> Path:
+    wheel = script.archive == "wheel"
+    folder = _cache() / f"{script.package}-{script.version}{'-wheel' if wheel else ''}"
     if folder.is_dir():
         return folder
     unfinished = Path(tempfile.mkdtemp(dir=_cache()))
-    download = ("download", "--no-deps", "--no-binary", ":all:", "-d", str(unfinished))
-    _pip(python, *download, f"{package}=={version}")
-    archive = next(unfinished.glob("*.tar.gz"), None)
+    kind = "--only-binary" if wheel else "--no-binary"
+    download = ("download", "--no-deps", kind, ":all:", "-d", str(unfinished))
+    _pip(python, *download, f"{script.package}=={script.version}")
+    archive = next(unfinished.glob("*.whl" if wheel else "*.tar.gz"), None)
     if archive is None:
-        raise NotFetched(f"{package} {version} has no source archive")
-    with tarfile.open(archive) as opened:
-        opened.extractall(unfinished, filter="data")
-    content = next(entry for entry in unfinished.iterdir() if entry.is_dir())
+        raise NotFetched(f"{script.package} {script.version} has no {script.archive} archive")
+    content = unfinished / "content"
+    if wheel:
+        with zipfile.ZipFile(archive) as opened:
+            opened.extractall(content)
+    else:
+        with tarfile.open(archive) as opened:
+            opened.extractall(unfinished, filter="data")
+        content = next(entry for entry in unfinished.iterdir() if entry.is_dir())
     content.rename(folder)
     shutil.rmtree(unfinished)
     return folder
