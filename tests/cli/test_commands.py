@@ -66,7 +66,8 @@ def test_argparse_speaks_chinese(call: Call) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("run",), "缺少参数：SCRIPT"),
+        (("run",), "需要以下参数之一：SCRIPT -m/--module"),
+        (("diagnose",), "缺少参数：LOG"),
         (("check", "--gpus"), "参数 --gpus：需要一个值"),
         (("check", "--gpus", "none"), "参数 --gpus：'none' 不是整数"),
         (("check", "--fail-on", "all"), "'all' 不在可选值中"),

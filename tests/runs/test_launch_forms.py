@@ -49,7 +49,7 @@ def launch(style: Style, nodes: int = 1, **fields: Any) -> Launch:
 
 def started(command: str, folder: Path) -> list[str]:
     """What a shell gives to the launcher: a program that prints its arguments."""
-    for name in ("torchrun", "accelerate", "python", "ray"):
+    for name in ("torchrun", "accelerate", "python", "ray", "deepspeed", "fabric"):
         program = folder / name
         program.write_text(f"#!{sys.executable}\nimport json, sys\nprint(json.dumps(sys.argv))\n")
         program.chmod(0o755)
@@ -118,9 +118,10 @@ def test_kubernetes_gets_a_train_job(style: Style, tmp_path: Path) -> None:
     assert trainer["numProcPerNode"] == (1 if style is Style.PYTHON else 4)
     assert trainer["resourcesPerNode"]["limits"] == {"nvidia.com/gpu": 4}
     command = trainer["command"]
-    if style is Style.ACCELERATE:
+    if style not in (Style.TORCHRUN, Style.PYTHON):
         assert command[:2] == ["sh", "-c"]
         command = started(command[2], tmp_path)
+    if style is Style.ACCELERATE:
         assert command[command.index("--machine_rank") + 1] == "1"
     assert tuple(command[-len(HOSTILE) :]) == HOSTILE
 

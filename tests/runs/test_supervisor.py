@@ -92,3 +92,27 @@ def test_a_lease_that_nobody_renews_ends_the_run(
     _await_status(directory, "cancelled")
     assert _report(directory)["lease_over"] is True
     assert supervised.wait(_PATIENCE_SECONDS) == 0
+
+
+def test_a_terminal_has_a_size_and_nobody_types_there(directory: Path) -> None:
+    asks = """
+import os, sys
+print(os.get_terminal_size(0), repr(sys.stdin.read()))
+try:
+    input()
+except EOFError:
+    print("at the end")
+"""
+    specification = {
+        "command": [sys.executable, "-c", asks],
+        "directory": str(directory),
+        "environment": {},
+        "working_directory": str(directory.parent),
+        "grace_seconds": 1.0,
+        "terminal": True,
+    }
+    here = str(Path(supervisor.__file__).parent)
+    words = [sys.executable, "-c", _SUPERVISE, here, json.dumps(specification)]
+    subprocess.run(words, stdin=subprocess.DEVNULL, timeout=_PATIENCE_SECONDS, check=True)
+    said = (directory / "launcher.stdout").read_text().splitlines()
+    assert said == ["os.terminal_size(columns=80, lines=24) ''", "at the end"]

@@ -117,7 +117,14 @@ def test_no_program_no_devices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         ("model = nn.DataParallel(model)\n", Style.PYTHON),
         ("import jax.numpy as jnp\n", Style.PYTHON),
         ("model = DistributedDataParallel(model)\ndist.init_process_group()\n", Style.TORCHRUN),
-        ("# dist.init_process_group is for later\nimport torch\n", Style.ACCELERATE),
+        (
+            "# dist.init_process_group is for later\nimport torch\nfrom my import loop",
+            Style.ACCELERATE,
+        ),
+        ("# dist.init_process_group is for later\nimport torch, os\n", Style.PYTHON),
+        ("import torch\nfrom torchvision import datasets\nfrom tqdm import tqdm\n", Style.PYTHON),
+        ("import torch\nfrom torch.nn.parallel import DistributedDataParallel\n", Style.ACCELERATE),
+        ("import lightning\n", Style.ACCELERATE),
     ],
 )
 def test_the_script_decides_on_its_launcher(source: str, style: Style) -> None:

@@ -26,7 +26,11 @@ AUTO_STEPS = "auto"
 
 _HELP = {
     "script": Translated(
-        "script to run; its arguments come after --", "要运行的脚本；其参数写在 -- 之后"
+        "script to run, or a shell script that starts it; its arguments come after --",
+        "要运行的脚本，或启动它的 shell 脚本；其参数写在 -- 之后",
+    ),
+    "module": Translated(
+        "run a module, as `python -m NAME` does", "运行模块，与 `python -m NAME` 相同"
     ),
     "config": Translated("accelerate configuration to use", "使用的 accelerate 配置文件"),
     "launcher": Translated(
@@ -85,10 +89,14 @@ def add_common_arguments(parser: argparse.ArgumentParser, language: Language) ->
     def text(key: str) -> str:
         return _HELP[key].in_language(language)
 
-    parser.add_argument("script", type=Path, metavar="SCRIPT", help=text("script"))
+    started = parser.add_mutually_exclusive_group(required=True)
+    started.add_argument("script", nargs="?", type=Path, metavar="SCRIPT", help=text("script"))
+    started.add_argument("-m", "--module", default="", metavar="NAME", help=text("module"))
     parser.add_argument("--config-file", type=Path, metavar="FILE", help=text("config"))
     parser.add_argument(
-        "--launcher", choices=["accelerate", "torchrun", "python"], help=text("launcher")
+        "--launcher",
+        choices=["accelerate", "torchrun", "python", "deepspeed", "fabric"],
+        help=text("launcher"),
     )
     parser.add_argument("--python", type=Path, metavar="PATH", help=text("python"))
     parser.add_argument("--timeout", type=seconds, metavar="SECONDS", help=text("timeout"))
@@ -149,7 +157,8 @@ def request_of(
 ) -> RunRequest:
     """What the command line asks for."""
     return RunRequest(
-        script=arguments.script,
+        script=arguments.script or Path(arguments.module),
+        module=arguments.module,
         target=target,
         gpus=gpus,
         cpu_ranks=cpu_ranks,

@@ -20,7 +20,7 @@ from ranksafe.runs.model import RunRequest
 _PROBE_TIMEOUT_SECONDS = 60
 DISTRIBUTIONS = (
     *("torch", "accelerate", "transformers", "trl", "deepspeed", "adapters", "peft"),
-    "debugpy",
+    *("debugpy", "lightning", "lightning-fabric"),
 )
 
 # torch's CUDA build is read from the text of torch/version.py: importing torch takes seconds.

@@ -21,6 +21,11 @@ from ranksafe.localization import Language, Translated
 from ranksafe.runs.launch_plan import Style
 
 _PORT = 29500
+_OF_ONE_NODE = {
+    Style.DEEPSPEED: "deepspeed --num_gpus {gpus}",
+    Style.FABRIC: "fabric run --devices {gpus}",
+}
+"""Launchers that reach other nodes by SSH or by one command each: a form starts the ranks of one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +203,8 @@ def _command(launch: Launch, places: _Places | None) -> str:
                 f"--master_addr={places.address} --master_port={_PORT}",
             ]
         return " ".join((*words, script))
+    if launch.style in _OF_ONE_NODE:
+        return f"{_OF_ONE_NODE[launch.style].format(gpus=launch.gpus)} {script}"
     words = ["accelerate launch"]
     if launch.config_file:
         words.append(f"--config_file {shlex.quote(_plain(launch.config_file))}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import socket
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -21,9 +22,12 @@ class Style(str, Enum):
 
     ACCELERATE = "accelerate"
     TORCHRUN = "torchrun"
+    DEEPSPEED = "deepspeed"
+    FABRIC = "fabric"
+    """Lightning Fabric's ``fabric run``."""
     PYTHON = "python"
     """It starts its ranks itself (``torch.multiprocessing.spawn``, ``notebook_launcher``), or one process uses every
-    device (``nn.DataParallel``, JAX)."""
+    device (``nn.DataParallel``, JAX), or nothing in it concerns several ranks."""
 
 
 _STARTS_ITS_RANKS = re.compile(
@@ -40,11 +44,24 @@ _USES_ACCELERATE = re.compile(
     r"^\s*(?:from|import)\s+(?:accelerate|transformers|trl|peft|diffusers|axolotl|setfit)\b",
     re.MULTILINE,
 )
+_NOT_ITS_OWN = re.compile(
+    r"^[^#\n]*(?:\bdistributed\b|\bdist\.|\bDistributed\w+|\bFSDP\b|\bfully_shard\b|RANK\b|\bWORLD_SIZE\b"
+    r"|\bworld_size\b|\blocal_rank\b)|^\s*(?:from|import)\s+(?!torch\b|torchvision\b)(\w+)",
+    re.MULTILINE,
+)
+"""A word of running on several ranks, or an import through which they may come."""
+_OF_ONE_PROCESS = re.compile(
+    r"(?:numpy|scipy|pandas|matplotlib|PIL|tqdm|sklearn|cv2|yaml|tensorboard|tensorboardX)\Z"
+)
+"""Packages that know nothing of ranks, besides the standard library."""
 
 
 def style_of(source: str, accelerate_installed: bool) -> Style:
-    """The launcher the script's text asks for; accelerate where it asks for none."""
-    if _STARTS_ITS_RANKS.search(source):
+    """The launcher the script's text asks for; accelerate where it leaves that open.
+
+    A script that starts its own ranks, or in which nothing concerns several of them, is started by plain python.
+    """
+    if _STARTS_ITS_RANKS.search(source) or _is_of_one_process(source):
         return Style.PYTHON
     if _ONE_FOR_ALL.search(source) and not _READS_LAUNCHER.search(source):
         if not _USES_ACCELERATE.search(source):
@@ -53,6 +70,17 @@ def style_of(source: str, accelerate_installed: bool) -> Style:
     if own_group or not accelerate_installed:
         return Style.TORCHRUN
     return Style.ACCELERATE
+
+
+def _is_of_one_process(source: str) -> bool:
+    """Whether its text and its imports have nothing that concerns several ranks; imports of its own may have."""
+    for found in _NOT_ITS_OWN.finditer(source):
+        package = found[1]
+        if package is None or not (
+            package in sys.stdlib_module_names or _OF_ONE_PROCESS.match(package)
+        ):
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +98,8 @@ class Plan:
     """Starts the command: what isolates it."""
     in_background: bool = False
     """At the lowest priority."""
+    terminal: bool = False
+    """Whether standard input is a terminal where nobody types, and not the null device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,18 +140,10 @@ def launch_command(
     """
     source = _read(request.script)
     path = elsewhere.script if elsewhere else str(request.script.absolute())
-    script = (path, *request.arguments)
+    script = (*(("-m", request.module) if request.module else (path,)), *request.arguments)
     python = interpreter.words
     if request.config_file is not None:
-        if request.launcher not in (None, Style.ACCELERATE.value):
-            raise RunNotPossible(_CONFIG_OF_ACCELERATE.filled(launcher=request.launcher))
-        _require("torch", interpreter)
-        _require("accelerate", interpreter)
-        if not request.config_file.is_file():
-            raise RunNotPossible(_NO_CONFIG.filled(path=request.config_file))
-        config = elsewhere.config_file if elsewhere else str(request.config_file.absolute())
-        options: tuple[str, ...] = ("--config_file", config)
-        options += _accelerate_node(node) if node else ()
+        options = _given_config(request, interpreter, node, elsewhere)
         return (*python, "-m", "accelerate.commands.launch", *options, *script), None
     if request.launcher is not None:
         style = Style(request.launcher)
@@ -133,13 +155,63 @@ def launch_command(
         return (*python, "-u", *script), None
     _require("torch", interpreter)
     everywhere = ranks * (node.count if node else 1)
+    if style is Style.ACCELERATE:
+        _require("accelerate", interpreter)
+        options = _accelerate_options(everywhere, directory, request.environment, elsewhere)
+        options += _accelerate_node(node or _only_node(elsewhere))
+        return (*python, "-m", "accelerate.commands.launch", *options, *script), everywhere
     if style is Style.TORCHRUN:
         options = (f"--nproc_per_node={ranks}", *_torchrun_node(node or _only_node(elsewhere)))
         return (*python, "-m", "torch.distributed.run", *options, *script), everywhere
+    if node is not None:
+        raise RunNotPossible(_ONE_NODE.filled(launcher=style.value))
+    port = str(_only_node(elsewhere).port)
+    start = _deepspeed if style is Style.DEEPSPEED else _fabric
+    return (
+        *python,
+        *start(request, interpreter, ranks, port),
+        *script[bool(request.module) :],
+    ), ranks
+
+
+def _deepspeed(
+    request: RunRequest, interpreter: Interpreter, ranks: int, port: str
+) -> tuple[str, ...]:
+    """As ``bin/deepspeed`` does (deepspeed 0.19.8); ``--module`` has no value there."""
+    _require("deepspeed", interpreter)
+    module = ("--module",) if request.module else ()
+    options = ("--num_gpus", str(ranks), "--master_port", port, *module)
+    return ("-m", "deepspeed.launcher.runner", *options)
+
+
+def _fabric(
+    request: RunRequest, interpreter: Interpreter, ranks: int, port: str
+) -> tuple[str, ...]:
+    """As the console script ``fabric`` does (lightning 2.6.6, ``fabric/cli.py``), which starts files only."""
+    if request.module:
+        raise RunNotPossible(_NO_MODULE.filled(launcher="fabric"))
+    package = next(
+        (each for each in ("lightning", "lightning-fabric") if each in interpreter.versions), None
+    )
+    if package is None:
+        raise RunNotPossible(_MISSING.filled(name="lightning", path=interpreter.path))
+    module = "lightning.fabric.cli" if package == "lightning" else "lightning_fabric.cli"
+    options = ("--devices", str(ranks), "--main-port", port)
+    return ("-m", module, *options)
+
+
+def _given_config(
+    request: RunRequest, interpreter: Interpreter, node: Node | None, elsewhere: Elsewhere | None
+) -> tuple[str, ...]:
+    """The options that name the user's own configuration of accelerate."""
+    if request.launcher not in (None, Style.ACCELERATE.value):
+        raise RunNotPossible(_CONFIG_OF_ACCELERATE.filled(launcher=request.launcher))
+    _require("torch", interpreter)
     _require("accelerate", interpreter)
-    options = _accelerate_options(everywhere, directory, request.environment, elsewhere)
-    options += _accelerate_node(node or _only_node(elsewhere))
-    return (*python, "-m", "accelerate.commands.launch", *options, *script), everywhere
+    if request.config_file is None or not request.config_file.is_file():
+        raise RunNotPossible(_NO_CONFIG.filled(path=request.config_file))
+    config = elsewhere.config_file if elsewhere else str(request.config_file.absolute())
+    return ("--config_file", config, *(_accelerate_node(node) if node else ()))
 
 
 def _only_node(elsewhere: Elsewhere | None) -> Node:
@@ -245,6 +317,14 @@ _CONFIG_OF_ACCELERATE = Translated(
 _NODES_NEED_LAUNCHER = Translated(
     en="Several nodes need a launcher (accelerate or torchrun): plain python knows nothing of the other nodes.",
     zh_cn="多个节点需要启动器（accelerate 或 torchrun）：普通的 python 不知道其他节点。",
+)
+_ONE_NODE = Translated(
+    en="{launcher} starts several nodes through SSH: rehearse it on one node, or use torchrun or accelerate.",
+    zh_cn="{launcher} 通过 SSH 启动多个节点：请在单个节点上预演，或使用 torchrun 或 accelerate。",
+)
+_NO_MODULE = Translated(
+    en="{launcher} starts files only, no modules (-m): name the file.",
+    zh_cn="{launcher} 只能启动文件，不能启动模块（-m）：请给出文件。",
 )
 _MISSING = Translated(
     en="{name} is not installed for {path}. Install it there (python -m pip install {name}), "

@@ -57,8 +57,10 @@ class RunRequest:
     """What happens to ranks that wait for each other in vain: the run is ended as failed, or told of and kept."""
     debugging: Debugging | None = None
     """On this machine only. Whoever stands at a breakpoint is waited for: such ranks are never said to hang."""
-    launcher: Literal["accelerate", "torchrun", "python"] | None = None
+    launcher: Literal["accelerate", "torchrun", "python", "deepspeed", "fabric"] | None = None
     """What starts the script; None: what its text asks for."""
+    module: str = ""
+    """Started by this name (``-m``), from `script`, which is its file; empty: the file is started."""
     rehearsal: RehearsalOptions = field(default_factory=RehearsalOptions)
     """Read by the target ``simulated:N`` only."""
     in_background: bool = False

@@ -29,6 +29,7 @@ from ranksafe.runs.second_run import carried_out, second_run
 from ranksafe.runs.targets import target_named
 from ranksafe.runs.targets.protocol import GoesOn, Listener, OutOfReach, Output, Process
 from ranksafe.runs.watch.observer import Observer
+from ranksafe.runs.what_is_started import with_its_file
 
 _POLL_SECONDS = 0.03
 _END_SECONDS = 30.0
@@ -296,6 +297,7 @@ def start_run(
     that cannot be kept away from the user's files); without it such a run does not start. Raises RunNotPossible when
     nothing can be started, and its kind RunCancelled when ``should_stop`` or ``agrees`` said so.
     """
+    request = with_its_file(request)
     target = target_named(request.target)
     directory = new_run_directory()
 

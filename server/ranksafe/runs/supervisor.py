@@ -1,11 +1,11 @@
 """The process between the server and a run: owns every process of the run, and ends them all.
 
 Started as ``python -I supervisor.py``, standard library only. The first line on stdin is the specification (JSON:
-``command``, ``directory``, ``environment``, ``working_directory``, ``grace_seconds``, ``in_background``); it travels
-there because command lines can be read by every user of a machine. After it, stdin is a lease: ``cancel`` ends the run,
-and so does the end of the file, which comes however the server dies. Launchers give their ranks sessions of their own,
-so a process group is not enough: on Linux orphans are adopted (PR_SET_CHILD_SUBREAPER) and descendants found in /proc;
-elsewhere through ``ps``.
+``command``, ``directory``, ``environment``, ``working_directory``, ``grace_seconds``, ``in_background``, ``terminal``);
+it travels there because command lines can be read by every user of a machine. After it, stdin is a lease: ``cancel``
+ends the run, and so does the end of the file, which comes however the server dies. Launchers give their ranks sessions
+of their own, so a process group is not enough: on Linux orphans are adopted (PR_SET_CHILD_SUBREAPER) and descendants
+found in /proc; elsewhere through ``ps``.
 
 On another host `on_host.supervise` starts it, detached from the connection; there the lease is a file (``lease_file``:
 JSON, ``renewed``: anything that changes, and ``seconds``) that is renewed as long as somebody looks, and
@@ -37,6 +37,9 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL_SECONDS = 0.1
 _REPORT_SIZE = 512
+_TERMINAL_SIZE = (24, 80)
+_MOST_READS = 256
+"""Control-D: each ends one attempt to read."""
 _FAREWELL_SECONDS = 2.0
 """What helpers of a finished run (loggers, uploaders) get before they are ended."""
 _LOWEST_PRIORITY = 19
@@ -137,17 +140,20 @@ class Supervisor:
                 os._exit(1)
 
         streams = [
-            open(os.path.join(self.directory, "launcher." + name), "ab")  # noqa: SIM115
-            for name in ("stdout", "stderr")
+            _terminal() if self.specification.get("terminal") else open(os.devnull, "rb"),  # noqa: SIM115
+            *(
+                open(os.path.join(self.directory, "launcher." + name), "ab")  # noqa: SIM115
+                for name in ("stdout", "stderr")
+            ),
         ]
         try:
             return subprocess.Popen(
                 self.specification["command"],
                 cwd=self.specification["working_directory"],
                 env=self.specification["environment"],
-                stdin=subprocess.DEVNULL,
-                stdout=streams[0],
-                stderr=streams[1],
+                stdin=streams[0],
+                stdout=streams[1],
+                stderr=streams[2],
                 preexec_fn=tie_to_parent,  # this process has one thread
             )
         finally:
@@ -258,6 +264,25 @@ class Supervisor:
 
     def _report(self, status: str, **fields: Any) -> None:
         report(self.directory, status, **fields)
+
+
+def _terminal() -> Any:
+    """A terminal of the usual size where nobody types: whoever asks for its size is told, who reads is at the end.
+
+    Its other side stays open as long as this process lives. Where the system has no terminals it is the null device.
+    """
+    try:
+        import fcntl
+        import pty
+        import struct
+        import termios
+
+        typing, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *_TERMINAL_SIZE, 0, 0))
+        os.write(typing, b"\x04" * _MOST_READS)
+        return os.fdopen(terminal, "rb", buffering=0)
+    except (ImportError, AttributeError, OSError):
+        return open(os.devnull, "rb")
 
 
 class RankEnds:

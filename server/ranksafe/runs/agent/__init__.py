@@ -14,6 +14,8 @@ INJECT_DIRECTORY = Path(__file__).parent / "inject"
 
 DIRECTORY_VARIABLE = "RANKSAFE_RUN_DIRECTORY"
 SCRIPT_VARIABLE = "RANKSAFE_RUN_SCRIPT"
+MODULE_VARIABLE = "RANKSAFE_RUN_MODULE"
+"""The name by which the script is started (``-m``); unset: it is started as a file."""
 STEPS_VARIABLE = "RANKSAFE_RUN_STEPS"
 """After how many optimizer steps a rank ends, or `ENOUGH_STEPS`; unset: never."""
 ENOUGH_STEPS = "auto"

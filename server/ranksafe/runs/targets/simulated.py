@@ -101,6 +101,7 @@ class SimulatedTarget:
             limits=isolation.limits,
             prefix=isolation.prefix,
             in_background=request.in_background,
+            terminal=True,
         )
 
     def start(self, plan: Plan, directory: Path) -> SupervisedProcess:

@@ -95,6 +95,7 @@ def start_supervised(
         "directory": str(directory),
         "grace_seconds": GRACE_SECONDS,
         "in_background": plan.in_background,
+        "terminal": plan.terminal,
     }
     try:
         # The supervisor's own complaints, should there be any, belong to the evidence.
@@ -145,6 +146,7 @@ def ride_along(
     environment["PYTHONPATH"] = os.pathsep.join(entries)
     environment[agent.DIRECTORY_VARIABLE] = str(directory)
     environment[agent.SCRIPT_VARIABLE] = str(request.script.absolute())
+    environment[agent.MODULE_VARIABLE] = request.module
     environment[agent.DETECTORS_VARIABLE] = detectors
     if request.steps is None:
         return ()

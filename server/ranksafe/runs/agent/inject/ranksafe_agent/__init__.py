@@ -26,7 +26,7 @@ def activate(inject_directory: str) -> None:
     from . import process
 
     script = os.environ.get("RANKSAFE_RUN_SCRIPT", "")
-    rank = process.current_rank(script)
+    rank = process.current_rank(script, os.environ.get("RANKSAFE_RUN_MODULE", ""))
     if rank is None:
         return
     steps, is_short = _steps()

@@ -10,8 +10,10 @@ from typing import Any
 _OPTIONS_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
 
 
-def current_rank(script: str) -> int | None:
+def current_rank(script: str, module: str = "") -> int | None:
     """The rank of this process, or None where it is the launcher, a worker or a helper.
+
+    ``module``: the name by which the script is started, if it is not started as a file.
 
     A rank is the process whose main program is the run's script. Launchers for one process set no RANK (accelerate
     1.15.0 ``simple_launcher``), so the command line decides and RANK only numbers.
@@ -20,7 +22,9 @@ def current_rank(script: str) -> int | None:
     rank = os.environ.get("RANK", "")
     if main is None:
         return int(rank) if rank.isdigit() else None
-    if not main or not script or not _same_file(main, script):
+    if module and main == "-m " + module:
+        return int(rank) if rank.isdigit() else 0
+    if not main or main.startswith("-") or not script or not _same_file(main, script):
         return None
     return int(rank) if rank.isdigit() else 0
 
@@ -70,7 +74,7 @@ def _command_line() -> list[str] | None:
 
 
 def _main_program() -> str | None:
-    """The script Python was told to run; "" for ``-m`` and ``-c``; None where the command line is unknown."""
+    """The script Python was told to run, or ``-m NAME``; "" for ``-c``; None where the command line is unknown."""
     arguments = _command_line()
     if arguments is None:
         return None
@@ -78,7 +82,9 @@ def _main_program() -> str | None:
     for argument in rest:
         if argument in _OPTIONS_WITH_VALUE:
             next(rest, None)
-        elif argument in ("-m", "-c") or argument.startswith(("-m", "-c")):
+        elif argument.startswith("-m"):
+            return "-m " + (argument[2:] or next(rest, ""))
+        elif argument.startswith("-c"):
             return ""
         elif not argument.startswith("-"):
             return argument
