@@ -25,7 +25,7 @@ from ranksafe.runs.explain.parted import (
     scope_at,
     tree_of,
 )
-from ranksafe.runs.plain_files import open_plain
+from ranksafe.source.plain_files import open_plain
 
 RECORD = struct.Struct("<III")
 """As the agent writes it: file, line, 0; or `CALL`, group, number of the call in it."""
