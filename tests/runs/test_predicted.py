@@ -8,7 +8,7 @@ from ranksafe.runs.explain import explain
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.model import Frame
-from ranksafe.runs.predicted import with_predicted_rule
+from ranksafe.runs.predicted import led_by_its_rule, with_predicted_rule
 
 _PROGRAM = """\
 import torch
@@ -51,3 +51,43 @@ def test_without_a_finding_no_rule_is_claimed(tmp_path: Path) -> None:
         "self.mask = torch.ones(4).cuda()", 'self.register_buffer("mask", torch.ones(4))'
     )
     assert _code(tmp_path, harmless, 12) is None
+
+
+_GUARDED = """\
+import torch.distributed as dist
+
+
+def report(loss):
+    dist.all_reduce(loss)
+    if dist.get_rank() == 0:
+        dist.all_reduce(loss)
+    dist.barrier()
+"""
+_MISMATCH = (
+    "Detected mismatch between collectives on ranks. Rank 0 is running collective: ALLREDUCE"
+)
+
+
+def _meeting(folder: Path, lines: dict[int, int]) -> list[tuple[int | None, int | None, bool]]:
+    """The ranks in the order in which they are told of, each with its line, when they noticed in the given order."""
+    path = folder / "report.py"
+    path.write_text(_GUARDED, encoding="utf-8")
+    ranks = {}
+    for moment, (rank, line) in enumerate(lines.items()):
+        ranks[rank] = RankEvidence(rank, raised_at=float(moment))
+        ranks[rank].raised = Raised(
+            "DistBackendError", _MISMATCH, (Frame(str(path), line, "report"),)
+        )
+    failures, _ = explain(Evidence(ranks, returncode=1), UserCode([folder], folder))
+    led = led_by_its_rule(failures, 2)
+    return [(each.rank, each.line, each.root_cause) for each in led]
+
+
+def test_the_rank_on_whose_line_the_rule_is_comes_first(tmp_path: Path) -> None:
+    told = [(0, 7, True), (1, 8, False)]
+    assert _meeting(tmp_path, {1: 8, 0: 7}) == told
+    assert _meeting(tmp_path, {0: 7, 1: 8}) == told
+
+
+def test_without_a_rule_there_who_noticed_first_stays_first(tmp_path: Path) -> None:
+    assert _meeting(tmp_path, {1: 8, 0: 5}) == [(1, 8, True), (0, 5, False)]

@@ -21,7 +21,7 @@ from ranksafe.runs.explain.silent import with_silent_failures
 from ranksafe.runs.explain.ways_parted import with_parting
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.model import Failure, Outcome, RankReport, RunRequest, Unreached
-from ranksafe.runs.predicted import with_predicted_rule
+from ranksafe.runs.predicted import led_by_its_rule, with_predicted_rule
 from ranksafe.runs.unreached import unreached, unreached_in_words
 
 
@@ -74,6 +74,7 @@ def conclude(
             compare_ranks(directory, evidence)
         edited += with_local_files(evidence, directory)
         failures = with_silent_failures(failures, evidence, user_code, language)
+        failures = led_by_its_rule(failures, plan.ranks)
         failures = with_parting(failures, directory, evidence, user_code, language)
     failures = [with_predicted_rule(failure, plan.ranks) for failure in failures]
     outcome = _outcome(ending, evidence.returncode, failures)

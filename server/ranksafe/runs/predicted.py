@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,14 +53,7 @@ def _with_rule_of_order(failure: Failure, gpus: int | None) -> Failure:
             *((frame.filename, frame.line) for frame in own),
         ]
     )
-    configuration = Configuration(select=(_ORDER_OF_COLLECTIVES,))
-    analyzer = Analyzer(Registry.load(), configuration, LaunchContext(gpus=gpus))
-    findings: dict[Path, tuple[Finding, ...]] = {}
-    for filename, _ in places:
-        path = Path(filename)
-        if path not in findings:
-            text = _text_of(path)
-            findings[path] = () if text is None else tuple(analyzer.open(path, text).findings)
+    findings = _findings_of_order((Path(filename) for filename, _ in places), gpus)
     for filename, line in places:
         path, row = Path(filename), line - 1
         for finding in findings[path]:
@@ -74,6 +67,38 @@ def _with_rule_of_order(failure: Failure, gpus: int | None) -> Failure:
                 ):
                     return replace(failure, code=finding.code)
     return failure
+
+
+def led_by_its_rule(failures: Sequence[Failure], gpus: int | None) -> list[Failure]:
+    """Of ranks that met each other in collectives that do not belong together, first the one on whose line a rule
+    predicts it: which of them noticed first is chance."""
+    if not failures or failures[0].kind not in OF_ORDER:
+        return list(failures)
+    first = failures[0]
+    alike = [each for each in failures if each.kind == first.kind]
+    paths = {Path(each.filename) for each in alike if each.filename}
+    findings = _findings_of_order(paths, gpus) if len(alike) > 1 else {}
+    lead = next((each for each in alike if _is_found(each, findings)), first)
+    if lead is first:
+        return list(failures)
+    leading = replace(lead, root_cause=True, explanation=first.explanation)
+    following = [replace(each, root_cause=False) for each in failures if each is not lead]
+    return [leading, *following]
+
+
+def _is_found(failure: Failure, findings: Mapping[Path, tuple[Finding, ...]]) -> bool:
+    found = findings.get(Path(failure.filename or ""), ())
+    return failure.line is not None and any(_covers(each.range, failure.line - 1) for each in found)
+
+
+def _findings_of_order(paths: Iterable[Path], gpus: int | None) -> dict[Path, tuple[Finding, ...]]:
+    configuration = Configuration(select=(_ORDER_OF_COLLECTIVES,))
+    analyzer = Analyzer(Registry.load(), configuration, LaunchContext(gpus=gpus))
+    texts = {path: _text_of(path) for path in paths}
+    return {
+        path: () if text is None else tuple(analyzer.open(path, text).findings)
+        for path, text in texts.items()
+    }
 
 
 def _covers(place: Range, row: int) -> bool:
