@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from ranksafe.runs.explain import explain
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.locate import UserCode
@@ -64,8 +65,16 @@ def report(loss):
     dist.barrier()
 """
 _MISMATCH = (
-    "Detected mismatch between collectives on ranks. Rank 0 is running collective: ALLREDUCE"
+    "Detected mismatch between collectives on ranks. Rank 0 is running collective: CollectiveFingerPrint("
+    "SequenceNumber=2, OpType=ALLREDUCE, Elements=1), but Rank 1 is running collective: CollectiveFingerPrint("
+    "SequenceNumber=2, OpType=BARRIER)."
 )
+
+
+@pytest.fixture
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that is not named as tests are."""
+    return tmp_path_factory.mktemp("project")
 
 
 def _meeting(folder: Path, lines: dict[int, int]) -> list[tuple[int | None, int | None, bool]]:
@@ -83,11 +92,11 @@ def _meeting(folder: Path, lines: dict[int, int]) -> list[tuple[int | None, int 
     return [(each.rank, each.line, each.root_cause) for each in led]
 
 
-def test_the_rank_on_whose_line_the_rule_is_comes_first(tmp_path: Path) -> None:
+def test_the_rank_on_whose_line_the_rule_is_comes_first(project: Path) -> None:
     told = [(0, 7, True), (1, 8, False)]
-    assert _meeting(tmp_path, {1: 8, 0: 7}) == told
-    assert _meeting(tmp_path, {0: 7, 1: 8}) == told
+    assert _meeting(project, {1: 8, 0: 7}) == told
+    assert _meeting(project, {0: 7, 1: 8}) == told
 
 
-def test_without_a_rule_there_who_noticed_first_stays_first(tmp_path: Path) -> None:
-    assert _meeting(tmp_path, {1: 8, 0: 5}) == [(1, 8, True), (0, 5, False)]
+def test_without_a_rule_there_who_noticed_first_stays_first(project: Path) -> None:
+    assert _meeting(project, {1: 8, 0: 5}) == [(1, 8, True), (0, 5, False)]
