@@ -142,3 +142,18 @@ def test_damaged_and_empty_journals_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "rank1.jsonl").write_text(json.dumps(START) + '\n{"event": "weights", "ra')
     (tmp_path / "rank0.collectives").write_bytes(b"cut")
     assert kinds(compared(tmp_path)) == []
+
+
+def test_groups_of_different_members_are_told_though_the_run_ended_well(tmp_path: Path) -> None:
+    for rank, members in enumerate(([0, 1], [0])):
+        made = [
+            {"event": "group-made", "number": 1, "members": [0], "frames": PLACE},
+            {"event": "group-made", "number": 2, "members": members, "frames": PLACE},
+        ]
+        left_behind(tmp_path, rank, events=made)
+    evidence = compared(tmp_path)
+    assert kinds(evidence) == ["different-groups"]
+    assert (
+        "a group of 0, 1 here where rank 1 makes one of 0:"
+        in evidence.ranks[0].suspicions[0].message.en
+    )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ranksafe.localization import Translated
 from ranksafe.runs.explain import explain
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.model import Frame
+from ranksafe.runs.model import Failure, Frame
 from ranksafe.runs.predicted import led_by_its_rule, with_predicted_rule
 
 _PROGRAM = """\
@@ -100,3 +102,41 @@ def test_the_rank_on_whose_line_the_rule_is_comes_first(project: Path) -> None:
 
 def test_without_a_rule_there_who_noticed_first_stays_first(project: Path) -> None:
     assert _meeting(project, {1: 8, 0: 5}) == [(1, 8, True), (0, 5, False)]
+
+
+_PARTED = """\
+import torch.distributed as dist
+
+
+def main():
+    dist.init_process_group("gloo")
+    if dist.get_rank() == 0:
+        print("alone")
+        dist.barrier()
+    dist.destroy_process_group()
+
+
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "related", "code"),
+    [
+        ("hang", 8, (), "RS401"),
+        ("collective-mismatch", 9, (8,), "RS401"),
+        ("peer-lost", 12, (), None),
+        ("user-error", 8, (), None),
+    ],
+)
+def test_a_rule_is_joined_to_where_ranks_parted(
+    tmp_path: Path, kind: str, line: int, related: tuple[int, ...], code: str | None
+) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(_PARTED, encoding="utf-8")
+    nothing = Translated("", "")
+    told = Failure.without_place(kind, nothing, nothing, "en")
+    failure = replace(
+        told, filename=str(path), line=line, related=tuple((str(path), row) for row in related)
+    )
+    assert with_predicted_rule(failure, 2).code == code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from ranksafe.runs.watch.deadlock import stuck_ranks
 from ranksafe.runs.watch.live import LiveView, in_one_line
 from ranksafe.runs.watch.standing import STILL_SECONDS, Kind, Standing, WatchedRank, ranks_text
 from ranksafe.runs.watch.unheard import Unheard
+from ranksafe.runs.watch.watchdog import Hang, Watchdog
 
 
 def _waits(call: str, number: int, group: str = "0", ranks: int = 4, **counts: int) -> Standing:
@@ -311,3 +313,50 @@ def test_silence_does_not_count_while_nobody_is_heard() -> None:
     for now, heard in ((0.0, {0}), (1.0, set[int]()), (400.0, set[int]()), (401.0, {0})):
         unheard.look(heard, now)
     assert unheard.seconds(1) <= 2
+
+
+def _told_at_once(folder: Path, waits: dict[int, Any], ended: Any = None) -> Hang | None:
+    """What is said after one look at one beat of each rank, and at the end of rank 1 if it has ended."""
+    watchdog = Watchdog(folder, UserCode([folder], folder), "en")
+    for rank, wait in waits.items():
+        told = {"now": [wait], "counts": {"0": [wait["number"], [0, 1]]}}
+        beat = {"time": 101.0, "frames": [], "collectives": told}
+        (folder / f"rank{rank}.beat").write_text(json.dumps(beat))
+    if ended is not None:
+        watchdog.heard(1, {"event": "exit", **ended})
+    watchdog.turn()
+    return watchdog.hang
+
+
+def _wait(call: str, number: int | None, **fields: Any) -> dict[str, Any]:
+    return {"call": call, "since": 100.9, "group": "0", "ranks": [0, 1], "number": number, **fields}
+
+
+def test_a_deadlock_in_counted_collectives_is_certain_at_once(tmp_path: Path) -> None:
+    other = {**_wait("broadcast", 1), "group": "1", "ranks": [0, 1]}
+    hang = _told_at_once(tmp_path, {0: _wait("barrier", 2), 1: {**other, "number": 1}})
+    assert hang is not None
+    assert "barrier" in hang.sentence.en
+
+
+def test_what_is_not_counted_is_looked_at_again(tmp_path: Path) -> None:
+    transfers = {0: _wait("recv", 1, peers=[1]), 1: _wait("recv", 1, peers=[0])}
+    assert _told_at_once(tmp_path, transfers) is None
+    in_thread = [{"file": "train.py", "line": 1, "function": "work"}]
+    other = {**_wait("broadcast", 1), "group": "1"}
+    waits = {0: _wait("barrier", 2), 1: {**other, "frames": in_thread}}
+    assert _told_at_once(tmp_path, waits) is None
+
+
+@pytest.mark.parametrize(
+    ("ended", "is_told"),
+    [
+        ({"time": 99.0}, True),
+        # Those that wait for it may lose their connection yet, or its status tells more.
+        ({"time": 100.8}, False),
+        ({"time": 99.0, "asked": {"status": 3, "frames": []}}, False),
+    ],
+)
+def test_a_rank_that_came_to_its_end_never_comes(tmp_path: Path, ended: Any, is_told: bool) -> None:
+    hang = _told_at_once(tmp_path, {0: _wait("barrier", 2)}, ended)
+    assert (hang is not None) is is_told

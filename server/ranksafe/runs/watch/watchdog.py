@@ -209,8 +209,10 @@ class Watchdog:
             return self.ranks[rank].ended_well and gone >= _LOST_SECONDS
         if standing.kind is Kind.WORKS:
             return True
-        is_counted = wait is not None and wait.group is not None and wait.number is not None
-        return standing.kind is Kind.WAITS and is_counted and not (wait and wait.frames)
+        if standing.kind is not Kind.WAITS or wait is None:
+            return False
+        is_counted = wait.group is not None and wait.number is not None and wait.peers is None
+        return is_counted and not wait.frames
 
     def _ask(self) -> str:
         """A question to all ranks; one that nobody hears (a full disk) stays without an answer."""
