@@ -138,6 +138,17 @@ def _parting(folder: Path, program: str) -> tuple[Parting | None, Sequence[str]]
             ["for number in range(3 - rank):"],
             "rank 0 is in a pass of the loop",
         ),
+        # Both have left a pass by this, so it decides nothing.
+        (
+            """
+            for step in range(4):
+                if (step + rank) % 2:
+                    continue
+                wait() if rank == 0 and step == 2 else met()
+            """,
+            ["for step in range(4):"],
+            "rank 0 is in a pass of the loop",
+        ),
         (
             """
             for epoch in range(2):

@@ -357,11 +357,7 @@ def _collectives(
         return None
     rank, call = found.one
     peer, theirs = found.other
-    evidence.parted_at = found.group, found.number
-    evidence.parted = tuple(
-        (each, frames_from(made.place) if made is not None else ())
-        for each, made in (found.one, found.other)
-    )
+    evidence.mismatch = found
     if theirs is not None and not call.place:
         rank, call = peer, theirs
     return rank, Suspicion(collective_order.KIND, None, found.message, frames_from(call.place))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksafe.localization import Translated
+from ranksafe.runs.explain.collective_order import Mismatch
 from ranksafe.runs.model import Frame
 
 _TAIL_BYTES = 200_000
@@ -118,10 +119,8 @@ class Evidence:
     """As the process's; "timed-out" where it was ended for taking too long, "hung" where its ranks hung."""
     returncode: int | None = None
     expected_ranks: int | None = None
-    parted: tuple[tuple[int, tuple[Frame, ...]], ...] = ()
-    """Two ranks that called different collectives, and from where; the second's frames empty: it called none."""
-    parted_at: tuple[str, int] | None = None
-    """The group in which they did, and the number of the call in it."""
+    mismatch: Mismatch | None = None
+    """The first collective at which ranks parted, where they are known to have."""
     going_on: bool = False
     """Whether the run has not ended, so that more may come."""
     open_ended: bool = False

@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from ranksafe.localization import Language
+from ranksafe.localization import Language, Translated
 from ranksafe.runs.executed_lines import Executed, executed_lines
-from ranksafe.runs.explain.evidence import Evidence
+from ranksafe.runs.explain.collective_order import Mismatch
+from ranksafe.runs.explain.evidence import frames_from
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.parted import Parting, Way, parting_of
 from ranksafe.runs.explain.trails import Trail, are_together, parting_of_trails, trails_of
@@ -34,13 +35,13 @@ _OF_A_PEER: Final = "rank-left-early"
 def with_parting(
     failures: Sequence[Failure],
     directory: Path,
-    evidence: Evidence | None,
+    mismatch: Mismatch | None,
     user_code: UserCode,
     language: Language,
 ) -> list[Failure]:
     """``failures``, the roots among them with the place where ranks parted, where their lines tell.
 
-    ``evidence``: of a run that has ended.
+    ``mismatch``: the first collective that they called differently, where it is known.
     """
     of_order = [each for each in failures if each.kind in KINDS]
     roots = [each for each in of_order if each.root_cause]
@@ -48,19 +49,31 @@ def with_parting(
         return list(failures)
     known = {rank: lines for rank, lines in executed_lines(directory).items() if lines is not None}
     stacks: dict[int | None, tuple[Frame, ...]] = {}
-    for rank, frames in () if evidence is None else evidence.parted:
-        stacks[rank] = user_code.marked(frames)
+    for rank, call in () if mismatch is None else (mismatch.one, mismatch.other):
+        stacks[rank] = user_code.marked(frames_from(call.place if call is not None else ()))
     for each in of_order:
         stacks.setdefault(None if each.kind == _OF_A_PEER else each.rank, each.frames)
-    at = None if evidence is None else evidence.parted_at
+    at = None if mismatch is None else (mismatch.group, mismatch.number)
     found = _first_parting(known, stacks, trails_of(directory), at)
     lines = [] if found is None else [(found.filename, line) for line in found.lines]
     lines += [
         (frames[-1].filename, frames[-1].line) for frames in map(_own, stacks.values()) if frames
     ]
+    met = None if mismatch is None or _are_there(mismatch, of_order) else mismatch.message
     return [
-        _with_place(each, found, lines, language) if each in roots else each for each in failures
+        _with_place(each, met, found, lines, language) if each in roots else each
+        for each in failures
     ]
+
+
+def _are_there(mismatch: Mismatch, failures: Sequence[Failure]) -> bool:
+    """Whether the ranks of a mismatch are told of at the very lines where they made its calls."""
+    lines = {(failure.filename, failure.line) for failure in failures}
+    told = {each.kind for each in failures}
+    return "hang" not in told or all(
+        call is None or not call.place or (call.place[-1]["file"], call.place[-1]["line"]) in lines
+        for _, call in (mismatch.one, mismatch.other)
+    )
 
 
 def _first_parting(
@@ -105,17 +118,23 @@ def _own(frames: Sequence[Frame]) -> tuple[Frame, ...]:
 
 
 def _with_place(
-    failure: Failure, found: Parting | None, lines: Sequence[tuple[str, int]], language: Language
+    failure: Failure,
+    met: Translated | None,
+    found: Parting | None,
+    lines: Sequence[tuple[str, int]],
+    language: Language,
 ) -> Failure:
+    """``met``: a mismatch to be told of, too."""
     own = (failure.filename, failure.line)
     related = tuple(dict.fromkeys(line for line in lines if line != own))
-    if found is None:
-        return replace(failure, related=related)
-    if any(_says(failure.message, line) for line in found.lines):
-        return replace(failure, related=related)
-    told = found.text.in_language(language)
+    more = [met] if met is not None else []
+    if found is not None and not any(_says(failure.message, line) for line in found.lines):
+        more.append(found.text)
     mark = "；" if language == "zh-cn" else "; "
-    return replace(failure, message=f"{failure.message.rstrip('.。')}{mark}{told}", related=related)
+    told = mark.join(
+        [failure.message.rstrip(".。"), *(each.in_language(language) for each in more)]
+    )
+    return replace(failure, message=told if more else failure.message, related=related)
 
 
 def _says(message: str, line: int) -> bool:

@@ -144,7 +144,9 @@ class Observer:
         if not hang.failures:
             self.ends_run = True
             return RunEvent("hang", hang.sentence.in_language(language))
-        parted = with_parting(hang.failures, self._directory, None, self._user_code, language)
+        parted = with_parting(
+            hang.failures, self._directory, hang.mismatch, self._user_code, language
+        )
         hang.failures = tuple(self._with_rule(failure) for failure in parted)
         self.ends_run = self._request.on_hang == "stop"
         sentence = (_STOPPED if self.ends_run else _REPORTED).filled(what=hang.sentence)

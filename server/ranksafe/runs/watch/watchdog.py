@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksafe.localization import Language, Translated
-from ranksafe.runs.explain.collective_order import Calls, Group, calls_of
+from ranksafe.runs.explain.collective_order import Calls, Group, Mismatch, calls_of, first_mismatch
 from ranksafe.runs.explain.evidence import frames_from, parse_entry
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.remote_paths import LocalFiles, local_files
@@ -50,6 +50,8 @@ class Hang:
     sentence: Translated
     failures: tuple[Failure, ...]
     """Empty where a rank had failed before: then that is what has to be told."""
+    mismatch: Mismatch | None = None
+    """The first collective that two of them called differently, if they did."""
 
 
 _FAILED_AND_STAYED = Translated(
@@ -238,7 +240,8 @@ class Watchdog:
                 stand_of(rank, standings[rank], frames, newest, self.user_code, passed_by=passed_by)
             )
         sentence, failures = explained(stands, self.user_code, self.language)
-        return Hang(sentence, tuple(failures))
+        called = {rank: self._read_calls(rank) for rank in self.ranks}
+        return Hang(sentence, tuple(failures), first_mismatch(called, None))
 
     def _called_instead(
         self, rank: int, standings: Mapping[int, Standing], stuck: Mapping[int, frozenset[int]]
