@@ -58,3 +58,13 @@ def test_without_all_lines_nothing_is_said(tmp_path: Path) -> None:
     for executed in ({}, {0: "1 2 3 5"}, {0: "1 2 3 5", 1: "1 2 3 4 0"}):
         (found,) = _with_parting(tmp_path, failure, executed=executed)
         assert found.message == failure.message
+
+
+def test_stacks_of_different_threads_are_not_compared(tmp_path: Path) -> None:
+    path = tmp_path / "train.py"
+    path.write_text(_PROGRAM, encoding="utf-8")
+    one = _failure(path, "hang", 0, 5)
+    other = replace(one, rank=1, frames=(Frame(str(path), 6, "save", in_user_code=True),))
+    executed = {0: "1 2 3 5", 1: "1 2 3 4 5 6"}
+    found = _with_parting(tmp_path, one, other, executed=executed)
+    assert [each.message for each in found] == ["It waits.", "It waits."]

@@ -89,6 +89,8 @@ def _first_parting(
                 if at is None and are_together(trails.get(waiting), trails.get(other)):
                     continue
                 there = _own(stacks.get(other, ()))
+                if there and _began(there) != _began(own):
+                    continue  # threads of their own
                 ours = Way(waiting, executed[waiting], own)
                 theirs = Way(other, executed[other], there)
                 found = parting_of_trails(ours, theirs, trails, at) or parting_of(ours, theirs)
@@ -111,6 +113,10 @@ def _were_at(
         for each in sorted(executed)
         if frames[-1].line in executed[each].get(path, frozenset())
     ]
+
+
+def _began(frames: Sequence[Frame]) -> tuple[str, str]:
+    return frames[0].filename, frames[0].function
 
 
 def _own(frames: Sequence[Frame]) -> tuple[Frame, ...]:
