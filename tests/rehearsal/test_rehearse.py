@@ -372,6 +372,16 @@ def test_a_rank_that_is_killed_is_a_failure(rehearsals: Rehearsals) -> None:
     assert killed.result.failures[0].kind == "killed"
 
 
+def test_processes_that_the_script_spawns_are_ranks(rehearsals: Rehearsals) -> None:
+    done = rehearsals.finish(PROGRAMS / "spawned.py", steps=None)
+    assert done.result.outcome is Outcome.FAILED, done.explained()
+    first = done.result.failures[0]
+    assert first.rank == 1, done.explained()
+    assert done.blamed_line.startswith("assert rank == 0"), done.explained()
+    assert [rank.rank for rank in done.result.ranks] == [0, 1]
+    assert {event.rank for event in done.events if event.kind == "step"} >= {0}
+
+
 def test_time_that_runs_out_is_a_limit(rehearsals: Rehearsals) -> None:
     script = rehearsals.write("while True:\n    pass\n")
     late = rehearsals.finish(script, timeout_seconds=4.0)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .journal import Journal
 
 
+_OURS = "RANKSAFE_RUN_"
 _prepared: Journal | None = None
 """Of a process that was forked from one in which the imports are watched already."""
 
@@ -27,7 +28,13 @@ def activate(inject_directory: str) -> None:
 
     script = os.environ.get("RANKSAFE_RUN_SCRIPT", "")
     rank = process.current_rank(script, os.environ.get("RANKSAFE_RUN_MODULE", ""))
+    variables = {name: os.environ[name] for name in os.environ if name.startswith(_OURS)}
     if rank is None:
+        if "RANKSAFE_RUN_SPAWNED" in variables:
+            from . import spawned
+
+            _leave_no_trace(inject_directory)
+            spawned.await_number(lambda: activate(inject_directory), variables)
         return
     steps, is_short = _steps()
     reports_all = _detectors() == "all"
@@ -35,13 +42,14 @@ def activate(inject_directory: str) -> None:
     debugpy = os.environ.get("RANKSAFE_RUN_DEBUGPY")
     process.redirect_output(directory, rank)
 
-    from . import fatal, heartbeat, reached
+    from . import fatal, heartbeat, reached, spawned
 
     book = _prepared or _prepare()
     _leave_no_trace(inject_directory)
     book.open(directory, rank, process.description(rank))
     installers: list[Callable[[], None]] = [
         lambda: fatal.install(directory, rank),
+        lambda: spawned.install(book, variables),
         lambda: heartbeat.install(book, directory, rank, is_debugged=is_debugged),
     ]
     if reports_all:
@@ -114,7 +122,7 @@ def _positive(text: str | None) -> int | None:
 def _leave_no_trace(inject_directory: str) -> None:
     """Make the script, and whatever it starts, see the paths and variables it would see without us."""
     sys.path[:] = [entry for entry in sys.path if entry != inject_directory]
-    for name in [name for name in os.environ if name.startswith("RANKSAFE_RUN_")]:
+    for name in [name for name in os.environ if name.startswith(_OURS)]:
         del os.environ[name]
     entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     rest = [entry for entry in entries if entry != inject_directory]

@@ -59,22 +59,29 @@ class _Finder:
             with contextlib.suppress(AttributeError):
                 del loader.exec_module
             execute(module)
-            action = self.actions.pop(name, None)
-            if action is None:
-                return
-            try:
-                action(module)
-            except Exception as error:  # an unknown version of a library
-                self.report(f"{name}: {error!r}")
+            self.act(name, module)
 
         try:
             loader.exec_module = exec_module
         except AttributeError:
             self.report(f"{name}: its loader cannot be wrapped")
 
+    def act(self, name: str, module: ModuleType) -> None:
+        """Run the module's action, once."""
+        action = self.actions.pop(name, None)
+        if action is None:
+            return
+        try:
+            action(module)
+        except Exception as error:  # an unknown version of a library
+            self.report(f"{name}: {error!r}")
+
 
 def after_import(actions: Mapping[str, Action], report: Callable[[str], None]) -> None:
-    """Run each action after its module's first import; problems go to ``report``, never to the importer."""
+    """Run each action after its module's first import, at once where that is over; problems go to ``report``, never to
+    the importer."""
     finder = _Finder(report)
     finder.actions.update(actions)
     sys.meta_path.insert(0, finder)
+    for name in [name for name in actions if name in sys.modules]:
+        finder.act(name, sys.modules[name])

@@ -49,9 +49,19 @@ class _Ending:
         self.journal.write("agent-problem", text=trouble)
 
 
+_current: _Ending | None = None
+
+
+def record(error: BaseException) -> None:
+    """Write down what ended the rank's program but is caught by whoever called it."""
+    if _current is not None:
+        _current.exception(error)
+
+
 def install(journal: Journal) -> None:
     """Set the hooks, each calling what was there before."""
-    ending = _Ending(journal)
+    global _current
+    ending = _current = _Ending(journal)
     _hook_exceptions(ending)
     _hook_threads(ending)
     _hook_sys_exit(ending)

@@ -108,6 +108,14 @@ def revive() -> None:
         _current.start()
 
 
+def stop() -> None:
+    """Other processes are the ranks now."""
+    global _current
+    if _current is not None:
+        _current.pause()
+    _current = None
+
+
 def install(journal: Journal, directory: str, rank: int, *, is_debugged: bool = False) -> None:
     """Start the heartbeat; it stands still around forks and does not go on in the child."""
     global _current

@@ -22,6 +22,8 @@ class Journal:
         """The run's folder; empty until the journal is opened."""
         self.ended_early = False
         """Whether we stopped the program (a smoke run's last step)."""
+        self.is_silent = False
+        """While processes that this one started are the ranks."""
         self._owner = os.getpid()
         self._descriptor = -1
         self._held: list[bytes] = []
@@ -40,7 +42,7 @@ class Journal:
     @property
     def is_mine(self) -> bool:
         """Whether this process is the rank itself, not a worker it forked."""
-        return os.getpid() == self._owner
+        return os.getpid() == self._owner and not self.is_silent
 
     def write(self, event: str, **fields: Any) -> None:
         """Append an event; never raises."""

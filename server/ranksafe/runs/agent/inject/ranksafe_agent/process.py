@@ -10,6 +10,16 @@ from typing import Any
 _OPTIONS_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
 
 
+_spawned: tuple[int, int] | None = None
+"""Of a process that another one started as a rank: which, and of how many."""
+
+
+def become(number: int, count: int) -> None:
+    """This process is the rank ``number`` of ``count``, whatever its command line is."""
+    global _spawned
+    _spawned = number, count
+
+
 def current_rank(script: str, module: str = "") -> int | None:
     """The rank of this process, or None where it is the launcher, a worker or a helper.
 
@@ -18,6 +28,8 @@ def current_rank(script: str, module: str = "") -> int | None:
     A rank is the process whose main program is the run's script. Launchers for one process set no RANK (accelerate
     1.15.0 ``simple_launcher``), so the command line decides and RANK only numbers.
     """
+    if _spawned is not None:
+        return _spawned[0]
     main = _main_program()
     rank = os.environ.get("RANK", "")
     if main is None:
@@ -33,8 +45,8 @@ def description(rank: int) -> dict[str, Any]:
     """What is worth knowing of this process when it starts."""
     return {
         "rank": rank,
-        "local_rank": _number("LOCAL_RANK", 0),
-        "world_size": _number("WORLD_SIZE", 1),
+        "local_rank": _spawned[0] if _spawned else _number("LOCAL_RANK", 0),
+        "world_size": _spawned[1] if _spawned else _number("WORLD_SIZE", 1),
         # The node's name in its cluster, which users know it by.
         "host": os.environ.get("SLURMD_NODENAME") or socket.gethostname(),
         "pid": os.getpid(),
