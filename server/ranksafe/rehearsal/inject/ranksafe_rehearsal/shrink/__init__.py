@@ -24,6 +24,7 @@ def install(settings: Settings) -> None:
         adapter_hooks,
         datasets_hooks,
         diffusers_hooks,
+        downloads,
         metric_hooks,
         random_weights,
         transformers_hooks,
@@ -36,6 +37,8 @@ def install(settings: Settings) -> None:
     adapter_hooks.install(repositories)
     datasets_hooks.install(settings)
     diffusers_hooks.install()
+    if settings.offline:
+        downloads.install()
     metric_hooks.install()
     random_weights.install()
     vision_hooks.install()
