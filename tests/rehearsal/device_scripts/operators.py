@@ -216,6 +216,32 @@ def half_precision(device: str) -> Any:
 
 
 @case
+def half_products_and_convolutions(device: str) -> Any:
+    """Computed in float32; what differs in type is refused in torch's own words."""
+    found = []
+    for low in (torch.float16, torch.bfloat16):
+        layer = torch.nn.Conv2d(2, 3, 3).to(low)
+        with torch.no_grad():
+            for parameter in layer.parameters():
+                parameter.copy_(torch.arange(parameter.numel()).view_as(parameter) % 5 / 8)
+        layer.to(device)
+        value = (torch.arange(50, device=device) % 7 / 8).view(1, 2, 5, 5).to(low).requires_grad_()
+        product = layer(value).flatten(2)[0]
+        total = torch.addmm(product, product, product[:, :9].T @ product)
+        total.sum().backward()
+        assert total.dtype == value.grad.dtype == layer.weight.grad.dtype == low
+        mixed = (torch.matmul, (product, product.T.float())), (layer, (value.float(),))
+        for call, arguments in mixed:
+            try:
+                call(*arguments)
+            except RuntimeError:
+                continue
+            raise AssertionError("types were mixed")
+        found += [product.float(), layer.bias.grad.float() / 1000]
+    return found
+
+
+@case
 def low_precision_without_cpu_kernel(device: str) -> Any:
     # torch 2.13 and 2.15: "cdist" not implemented for 'Half' on the CPU; the reference is computed in float32.
     value = numbers(3, 4, device=device, gradient=False)

@@ -175,7 +175,11 @@ void call_host_kernel(const c10::OperatorHandle& op, const OperatorPlan& plan, t
   const PlainTensorsOnly plain;
   LowPrecisionRetry retry(plan, *stack);
   try {
-    op.redispatchBoxed(c10::DispatchKeySet(plan.work_key), stack);
+    if (retry.is_better_at_once()) {
+      retry.run(op, stack);
+    } else {
+      op.redispatchBoxed(c10::DispatchKeySet(plan.work_key), stack);
+    }
   } catch (const c10::Error& error) {
     const std::string message = error.what_without_backtrace();
     if (contains(message, "INTERNAL ASSERT FAILED")) {

@@ -62,6 +62,19 @@ bool LowPrecisionRetry::applies_to(const std::string& message) const {
   return refused;
 }
 
+bool LowPrecisionRetry::is_better_at_once() const {
+  if (!plan_.slow_in_low_precision || (low_type_ != at::kHalf && low_type_ != at::kBFloat16)) {
+    return false;
+  }
+  // Of types that differ the kernel itself has to complain.
+  for (const c10::IValue& value : arguments_) {
+    if (value.isTensor() && value.toTensor().defined() && value.toTensor().scalar_type() != low_type_) {
+      return false;
+    }
+  }
+  return true;
+}
+
 at::Tensor LowPrecisionRetry::raised_tensor(const at::Tensor& tensor, bool written) {
   if (!tensor.defined() || !is_low(tensor.scalar_type())) {
     return tensor;

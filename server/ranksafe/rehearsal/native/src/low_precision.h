@@ -19,6 +19,9 @@ class LowPrecisionRetry {
   // Whether `message` is a CPU kernel's refusal of such a type, and the arguments are there.
   bool applies_to(const std::string& message) const;
 
+  // Whether a first attempt can be spared, because it would take too long.
+  bool is_better_at_once() const;
+
   // Does the call again in float32 (complex64 for complex32) and leaves results of the asked precision on the stack.
   void run(const c10::OperatorHandle& op, torch::jit::Stack* stack);
 

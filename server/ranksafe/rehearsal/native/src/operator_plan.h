@@ -51,6 +51,7 @@ struct OperatorPlan {
   bool composite_without_kernel = false; // the dispatcher has a composite kernel for `kNoKernels`
   bool returns_host_tensors = false; // on every device
   bool low_precision_retry = false; // CUDA computes half precision where the CPU kernel may refuse
+  bool slow_in_low_precision = false; // a half precision takes the CPU kernel many times as long as float32
   const char* kernel_without_whole_numbers = nullptr; // type_check.h
   c10::DispatchKey work_key = c10::DispatchKey::Undefined; // Undefined: nothing can do the work
 };
