@@ -258,11 +258,12 @@ sys.stdin.read()
 
 
 def _forks() -> list[int]:
-    """Processes that are a template or were forked from one: they keep its command line."""
+    """This test's template and what was forked from it, which keeps its command line and first environment."""
+    mark = b"XDG_CACHE_HOME=" + os.environ["XDG_CACHE_HOME"].encode() + b"\0"
     found = []
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit() and b"warm/start.py" in _bytes(folder / "cmdline"):
-            if b" (zombie)" not in _bytes(folder / "status"):
+            if mark in _bytes(folder / "environ"):
                 found.append(int(folder.name))
     return found
 
