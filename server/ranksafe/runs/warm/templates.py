@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -126,8 +127,11 @@ def _was_refused(folder: Path) -> bool:
 
 
 def _make_room() -> None:
-    """End those that were asked least lately."""
+    """End those that were asked least lately, and remove what those of other days have left."""
     told = [(folder, _asked(folder, "status")) for folder in _folders()]
+    for folder, answer in told:
+        if answer is None and time.time() - folder.stat().st_mtime > _REFUSED_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
     alive = [(float(each["idle_seconds"]), folder) for folder, each in told if each]
     for _, folder in sorted(alive, reverse=True)[: max(0, len(alive) - _MOST + 1)]:
         _asked(folder, "end")
