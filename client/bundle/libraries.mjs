@@ -1,13 +1,15 @@
 // Downloads the pinned wheels and unpacks them into bundled/libs.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { PLATFORMS, UNIVERSAL } from "./platforms.mjs";
 
 const requirements = join(dirname(fileURLToPath(import.meta.url)), "requirements.txt");
+/** The SHA-256 of every wheel of these versions, by line of the requirements. */
+const hashes = JSON.parse(readFileSync(join(dirname(fileURLToPath(import.meta.url)), "hashes.json"), "utf8"));
 
 /** Extension modules carry the interpreter's version in their names, so the wheels of all of these share one folder. */
 const PYTHONS = ["3.10", "3.11", "3.12", "3.13", "3.14", "3.15"];
@@ -49,7 +51,12 @@ function download(python, target, version, packages, folder) {
     // Renamed when complete, so that an interrupted download is not taken for a finished one.
     const unfinished = `${folder}.new`;
     rmSync(unfinished, { recursive: true, force: true });
-    execFileSync(python, ["-m", "pip", "download", ...options, "--dest", unfinished, ...packages], { stdio: ["ignore", "ignore", "pipe"] });
+    mkdirSync(unfinished, { recursive: true });
+    const wanted = join(unfinished, "requirements.txt");
+    // pip takes no file with another hash, whatever the index or a mirror gives it.
+    writeFileSync(wanted, packages.map((line) => `${line} ${hashes[line].map((hash) => `--hash=sha256:${hash}`).join(" ")}\n`).join(""));
+    execFileSync(python, ["-m", "pip", "download", ...options, "--require-hashes", "--dest", unfinished, "-r", wanted], { stdio: ["ignore", "ignore", "pipe"] });
+    rmSync(wanted);
     renameSync(unfinished, folder);
 }
 
