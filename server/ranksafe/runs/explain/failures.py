@@ -392,11 +392,16 @@ def launcher_failure(evidence: Evidence, user_code: UserCode, language: Language
         return raised_failure(printed.raised, None, language)
     if not evidence.returncode:
         return None
+    if evidence.returncode < 0:
+        # What it said last, it said of something else.
+        killed = _KILLED.filled(signal=signal_name(evidence.returncode))
+        return Failure.without_place("launcher", killed, _LAUNCHER, language)
     text = _last_line(evidence.launcher) or f"exit status {evidence.returncode}"
     return Failure.without_place("launcher", Translated(text, text), _LAUNCHER, language)
 
 
 def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
+    # Launchers draw lines of stars around what they say.
+    lines = [line for line in text.splitlines() if any(map(str.isalnum, line))]
     errors = [line for line in lines if "rror" in line or "xited with" in line]
     return (errors or lines or [""])[-1].strip()[:500]
