@@ -160,17 +160,16 @@ async def test_lines_may_end_in_lf_alone(client: RawClient) -> None:
 async def test_what_cannot_be_understood_is_refused(client: RawClient) -> None:
     await client.start()
     document = {"uri": "untitled:x.py"}
-    for number, params in enumerate(
-        [
-            {"textDocument": 1},
-            {"textDocument": {"uri": 5}},
-            {},
-            None,
-            [],
-            "text",
-            {"textDocument": document, "position": {"line": "one", "character": {}}},
-        ]
-    ):
+    hostile: list[object] = [
+        {"textDocument": 1},
+        {"textDocument": {"uri": 5}},
+        {},
+        None,
+        [],
+        "text",
+        {"textDocument": document, "position": {"line": "one", "character": {}}},
+    ]
+    for number, params in enumerate(hostile):
         message = {"jsonrpc": "2.0", "id": number, "method": "textDocument/hover"}
         client.send({**message, "params": params})
         assert "error" in await client.until(number), params

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 HIDDEN = "[hidden]"
 T = TypeVar("T")
@@ -117,22 +117,21 @@ def redacted(value: Any) -> Any:
 
 def without(value: T, hidden: Sequence[str]) -> T:
     """A value of plain data without these texts, wherever in it they stand."""
-    given: Any = value
-    found: Any = value
-    if not hidden:
-        return value
-    if type(given) is str:
+    return cast(T, _without(value, hidden)) if hidden else value
+
+
+def _without(value: Any, hidden: Sequence[str]) -> Any:
+    if type(value) is str:  # no member of an enumeration
         for each in hidden:
-            found = found.replace(each, HIDDEN)
-    elif type(given) in (list, tuple):
-        found = type(given)(without(each, hidden) for each in given)
-    elif is_dataclass(given) and not isinstance(given, type):
-        own = {each.name: getattr(given, each.name) for each in fields(given) if each.init}
-        changed = {name: without(each, hidden) for name, each in own.items()}
-        if changed != own:
-            found = replace(given, **changed)
-    unchanged: T = found
-    return unchanged
+            value = value.replace(each, HIDDEN)
+        return value
+    if isinstance(value, (list, tuple)):
+        return type(value)(_without(each, hidden) for each in value)
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    own = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
+    changed = {name: _without(each, hidden) for name, each in own.items()}
+    return value if changed == own else replace(value, **changed)
 
 
 def _is_secret_variable(name: str, value: str) -> bool:
