@@ -39,17 +39,28 @@ def names_rank_zero(module: Module, call: ast.Call) -> bool:
 def accelerator_of(module: Module, call: ast.Call) -> str | None:
     """How the function around ``call`` (or the file, outside of functions) names its Accelerator."""
     function = module.enclosing_function(call)
+    around = module.tree if function is None else function
+    first: list[ast.AST] = module.memoized(
+        "first accelerators", around, 0, lambda _node, _depth: _first_accelerators(module, function)
+    )
+    before = (node for node in first if module.order_of(node) < module.order_of(call))
+    found = next(before, None)
+    return None if found is None else module.text_of(found)
+
+
+def _first_accelerators(module: Module, function: ast.AST | None) -> list[ast.AST]:
+    """The first name, and the first attribute, that is an Accelerator in a function, or in the file outside of them."""
+    found: list[ast.AST] = []
     for kind in (ast.Name, ast.Attribute):
         for node in module.nodes(kind, inside=function):
             assert isinstance(node, (ast.Name, ast.Attribute))
-            if module.order_of(node) >= module.order_of(call):
-                break
             if module.enclosing_function(node) is function and isinstance(
                 node.ctx, (ast.Load, ast.Store)
             ):
                 if module.type_of(node) == _ACCELERATOR or _is_assigned_accelerator(module, node):
-                    return module.text_of(node)
-    return None
+                    found.append(node)
+                    break
+    return found
 
 
 def _is_assigned_accelerator(module: Module, node: ast.Name | ast.Attribute) -> bool:

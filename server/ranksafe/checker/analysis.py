@@ -33,7 +33,7 @@ from ranksafe.checker.unit_results import UnitResults, findings_in
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.facts import OF_SEVERAL_PROCESSES
-from ranksafe.semantics.module import Module, ReadKey
+from ranksafe.semantics.module import REST, Module, ReadKey
 from ranksafe.semantics.units import ClassUnit, Unit, units_of
 from ranksafe.source.recovery import Parsed, parse, parse_tolerantly
 from ranksafe.source.text import SourceText
@@ -54,10 +54,29 @@ parsed."""
 
 _LARGE_PROJECT = 500
 """Files."""
+_MOST_LINES = 25_000
+_MOST_CHARACTERS = 1_500_000
+"""Of a text that is checked: twice as many as the longest that people write, and seconds. Others are made by
+programs."""
+WHOLE = "**"
+"""Stands in `DocumentAnalysis.given_up` for a text that is too large to be checked."""
+LEFT_OUT = frozenset({WHOLE, REST})
+"""What a user should know who looks for findings in a file."""
 
 
 def given_up(function: str) -> Translated:
-    """The sentence that rank flow did not follow a function; an empty name: the statements outside functions."""
+    """The sentence that rank flow did not follow a function; an empty name: the statements outside functions. `WHOLE`
+    and `REST`: that all of the file, or its end, was left out."""
+    if function == WHOLE:
+        return Translated(
+            f"too large to be checked: more than {_MOST_LINES} lines or {_MOST_CHARACTERS} characters",
+            f"文件过大，未检查：超过 {_MOST_LINES} 行或 {_MOST_CHARACTERS} 个字符",
+        )
+    if function == REST:
+        return Translated(
+            "too large: the collectives of the functions at its end are not compared between ranks",
+            "文件过大：其末尾函数的集合通信未在 rank 之间作比较",
+        )
     if not function:
         return Translated(
             "the statements outside functions do too much to be followed: the ranks' collectives are not compared",
@@ -168,6 +187,8 @@ class DocumentAnalysis:
     def given_up(self) -> tuple[str, ...]:
         """Functions that do too much to be followed, so that rank flow has nothing to say of them; an empty name:
         the statements outside functions."""
+        if _is_too_large(self._source):
+            return (WHOLE,) if RELEVANT.search(self._source.text) else ()
         return () if self.module is None else tuple(sorted(self.module.given_up))
 
     @property
@@ -215,7 +236,8 @@ class DocumentAnalysis:
         self._rest_is_due = True
 
     def _take_over_edit(self, first_line: int, last_line: int, added: int, text: str) -> None:
-        if self.module is not None and self.status != "stale":
+        is_usual = self.status != "stale" and not _is_too_large(self._source)
+        if self.module is not None and is_usual:
             self._note_words("".join(self._source.lines[first_line : last_line + added + 1]))
             if self._change_one_unit(first_line, last_line, added):
                 return
@@ -280,7 +302,9 @@ class DocumentAnalysis:
     def _build(self, suspects: list[frozenset[int]]) -> None:
         """Parse the whole file, keep the units that are the same, check the rest."""
         text = self._source.text
-        active = self._analyzer.active_in(self.path, text)
+        active = None
+        if not _is_too_large(self._source):
+            active = self._analyzer.active_in(self.path, text)
         if active is None:
             self._drop()
             return
@@ -485,3 +509,7 @@ class DocumentAnalysis:
         checked = self._analyzer.rules_checked_in(self.path)
         found = [item for item in found if item.code in checked]
         return apply_suppressions(self._source.text, found, checked)
+
+
+def _is_too_large(source: SourceText) -> bool:
+    return len(source.lines) > _MOST_LINES or len(source.text) > _MOST_CHARACTERS

@@ -35,23 +35,60 @@ def apply_suppressions(
         return tuple(findings)
     used: set[NamedRule] = set()
     kept: list[Finding] = []
+    silencers = _Silencers(comments)
     for finding in findings:
-        silencing = [rule for comment in comments for rule in _rules_that_silence(comment, finding)]
+        silencing = silencers.of(finding)
         used.update(silencing)
         if not silencing:
             kept.append(finding)
     if UNUSED_SUPPRESSION.code in checked_codes:
-        kept += _unsilenced(_unused(comments, used, checked_codes), comments)
+        kept += _unsilenced(_unused(comments, used, checked_codes), silencers)
     return tuple(sorted(kept, key=lambda finding: (finding.range, finding.code)))
 
 
-def _unsilenced(unused: list[Finding], comments: Sequence[SuppressionComment]) -> Iterator[Finding]:
+class _Silencers:
+    """Which rules of comments silence a finding: found by its line and its name, as there may be many of both."""
+
+    def __init__(self, comments: Sequence[SuppressionComment]) -> None:
+        self._everywhere: dict[str, list[NamedRule]] = {}
+        self._by_line: dict[int, list[dict[str, list[NamedRule]]]] = {}
+        tables: dict[tuple[int, int], dict[str, list[NamedRule]]] = {}
+        for comment in comments:
+            lines = (comment.first_line, comment.last_line)
+            if comment.coverage is not Coverage.FILE:
+                if lines not in tables:
+                    tables[lines] = {}
+                    for line in range(lines[0], lines[1] + 1):
+                        self._by_line.setdefault(line, []).append(tables[lines])
+                _add(comment, tables[lines])
+            elif comment.at_top:
+                _add(comment, self._everywhere)
+
+    def of(self, finding: Finding) -> list[NamedRule]:
+        """The rules that silence a finding, or more than enough of them."""
+        tables = (self._everywhere, *self._by_line.get(finding.range.start.line, ()))
+        return [
+            rule
+            for table in tables
+            for name in (finding.code, finding.name)
+            for rule in table.get(name, ())
+        ]
+
+
+def _add(comment: SuppressionComment, table: dict[str, list[NamedRule]]) -> None:
+    for rule in comment.rules:
+        for name in {rule.text, rule.text.upper()}:
+            rules = table.setdefault(name, [])
+            if len(rules) < _MORE_THAN_ENOUGH:
+                rules.append(rule)
+
+
+def _unsilenced(unused: list[Finding], silencers: _Silencers) -> Iterator[Finding]:
     """RS001 can be silenced like any rule; a comment that only silences the complaint about itself stays unused."""
     useful: set[Range] = set()
     kept = []
     for finding in unused:
-        silencing = (rule for comment in comments for rule in _rules_that_silence(comment, finding))
-        others = {rule.range for rule in silencing} - {finding.range}
+        others = {rule.range for rule in silencers.of(finding)} - {finding.range}
         useful |= others
         if not others:
             kept.append(finding)
@@ -111,20 +148,8 @@ def _line_that_takes_a_comment(lines: list[str], line: int) -> int:
     return line
 
 
-def _rules_that_silence(comment: SuppressionComment, finding: Finding) -> list[NamedRule]:
-    if comment.coverage is Coverage.FILE:
-        covers = comment.at_top
-    else:
-        covers = comment.first_line <= finding.range.start.line <= comment.last_line
-    if not covers:
-        return []
-    return [
-        rule
-        for rule in comment.rules
-        if rule.text.upper() == finding.code or rule.text == finding.name
-    ]
-
-
+_MORE_THAN_ENOUGH = 100
+"""Comments for one rule on one line, or at the top; more of them say nothing new."""
 _ENCODING = re.compile(r"[ \t\f]*#.*?coding[:=]")
 _NAMES_NO_RULE = Translated(
     "this comment silences nothing: write the rule in brackets, as in `ignore[RS101]`",

@@ -47,12 +47,15 @@ class UnitResults:
     ) -> None:
         """Keep what ``task`` found in ``unit`` and what it read for that."""
         anchors = []
-        if isinstance(unit, ClassUnit) or any(finding.related for finding in found):
-            units = list(module.all_units())
+        if found and (isinstance(unit, ClassUnit) or any(finding.related for finding in found)):
+            units: list[Unit] = []
             for finding in found:
                 own = [item.range for item in finding.related if item.path is None]
                 for place in (finding.range, *own):
-                    holder = _holding(units, place.start.line) or unit
+                    holder = unit
+                    if isinstance(unit, ClassUnit) or not _stands_in(unit, place.start.line):
+                        units = units or list(module.all_units())
+                        holder = _holding(units, place.start.line) or unit
                     anchors.append((holder, holder.start))
         unit.results[task] = _Result(found, frozenset(reads), unit.start, anchors)
         for key in reads:
@@ -118,10 +121,14 @@ def _where_they_stand(unit: Unit, result: _Result) -> list[Finding]:
     return moved
 
 
+def _stands_in(unit: Unit, line: int) -> bool:
+    return unit.start <= line <= unit.end
+
+
 def _holding(units: list[Unit], line: int) -> Unit | None:
     found = None
     for unit in units:
-        if unit.start <= line <= unit.end and (found is None or unit.owner is not None):
+        if _stands_in(unit, line) and (found is None or unit.owner is not None):
             found = unit
     return found
 

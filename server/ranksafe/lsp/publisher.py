@@ -14,7 +14,7 @@ from typing import Final
 from lsprotocol import types
 from pygls.uris import from_fs_path
 
-from ranksafe.checker.analysis import given_up
+from ranksafe.checker.analysis import LEFT_OUT, given_up
 from ranksafe.checker.finding import Finding, Level, Related
 from ranksafe.lsp.connection import Connection
 from ranksafe.lsp.documents import Document, Report, TextDocument, client_range
@@ -22,9 +22,10 @@ from ranksafe.lsp.lines import LineBuffer
 from ranksafe.lsp.projects import Projects
 from ranksafe.lsp.run_findings import RunFinding
 from ranksafe.lsp.workspace import Workspace
-from ranksafe.source.position import Range
+from ranksafe.source.position import Position, Range
 
 SOURCE: Final = "ranksafe"
+_BEGINNING: Final = Range(Position(0, 0), Position(0, 0))
 RUN_SOURCE: Final = "ranksafe run"
 
 _SEVERITY: Final = {
@@ -63,7 +64,19 @@ class Publisher:
             place = document.locate(failure.range)
             if place.uri in result:
                 result[place.uri].append(self._of_failure(failure, place.range))
+        place = document.locate(_BEGINNING)
+        if place.uri in result:
+            result[place.uri] += self._left_out(document, place.range)
         return result
+
+    def _left_out(self, document: Document, place: types.Range) -> Iterator[types.Diagnostic]:
+        """What of a document was too large to be checked."""
+        names = () if document.analysis is None else document.analysis.given_up
+        for name in sorted(LEFT_OUT.intersection(names)):
+            message = given_up(name).in_language(self._client.language)
+            yield types.Diagnostic(
+                place, message, types.DiagnosticSeverity.Information, source=SOURCE
+            )
 
     def _tell_given_up(self, document: Document) -> None:
         names = () if document.analysis is None else document.analysis.given_up

@@ -27,12 +27,16 @@ from ranksafe.rank_flow.syntax import called_names
 from ranksafe.rank_flow.unwaited import unwaited
 from ranksafe.rank_flow.values import NOTHING_KNOWN, Constant, Object
 from ranksafe.semantics.facts import is_main_guard
-from ranksafe.semantics.module import Module, ReadKey
+from ranksafe.semantics.module import REST, Module, ReadKey
 from ranksafe.semantics.units import Unit
 from ranksafe.semantics.walking import FUNCTIONS
 
 TASK = "rank flow"
 """The name under which a unit keeps its issues."""
+_MOST_EVALUATIONS = 400_000
+"""Of expressions, in all functions of a file together: some seconds."""
+_OF_A_RUN = 60
+"""Evaluations in whose time a function without any is looked at."""
 _LARGEST_WORLD = 8
 _NOT_ROOTS = frozenset({"__enter__", "__exit__", "__aenter__", "__aexit__"})
 
@@ -57,12 +61,14 @@ class RankFlow:
         """How many ranks there will be; None: not known."""
         self._functions = Functions(module)
         self._initialised: dict[tuple[int, tuple[int, int]], _Initialised] = {}
+        self._spent = 0
+        """What following functions has cost, in evaluations; the same whichever results were kept."""
 
     def issues(self) -> list[Issue]:
         """Everything found, in source order, each place once."""
         module = self._module
         found: dict[tuple[Kind, int], Issue] = {}
-        flow = [issue for unit in module.all_units() for issue in self._of_unit(unit)]
+        flow = list(self._of_units())
         for issue in without_answered([*flow, *self._at_top()]):
             found.setdefault((issue.kind, id(issue.place.node)), issue)
         for issue in (*other_paths(module, self._functions), *unwaited(module)):
@@ -89,15 +95,29 @@ class RankFlow:
 
     # -- roots
 
-    def _of_unit(self, unit: Unit) -> list[Issue]:
-        """The issues of the function that is a unit, computed again when something that it read has changed."""
+    def _of_units(self) -> Iterator[Issue]:
+        """The issues of all functions; of a file that has far too many, those of its beginning."""
+        left = _MOST_EVALUATIONS
+        self._module.given_up.discard(REST)
+        for unit in self._module.all_units():
+            if left < 0:
+                self._module.given_up.add(REST)
+                return
+            issues, cost = self._of_unit(unit)
+            left -= cost
+            yield from issues
+
+    def _of_unit(self, unit: Unit) -> tuple[list[Issue], int]:
+        """The issues of the function that is a unit, computed again when something that it read has changed; and what
+        that has cost."""
         kept = unit.results.get(TASK)
         if kept is None or kept[2] != self._ranks:
+            self._spent = 0
             with self._module.reading() as reads:
                 issues = self._of_functions(unit)
-            kept = unit.results[TASK] = (issues, frozenset(reads), self._ranks)
+            kept = unit.results[TASK] = (issues, frozenset(reads), self._ranks, self._spent)
         found: list[Issue] = kept[0]
-        return found
+        return found, kept[3]
 
     def _of_functions(self, unit: Unit) -> list[Issue]:
         issues: list[Issue] = []
@@ -184,6 +204,12 @@ class RankFlow:
 
     def _run(self, root: Object, cls: ast.ClassDef | None, world: World) -> Run:
         run = Run(world, self._functions, EXPRESSIONS, STATEMENTS)
+        try:
+            return self._walked(run, root, cls)
+        finally:
+            self._spent += run.evaluations + _OF_A_RUN
+
+    def _walked(self, run: Run, root: Object, cls: ast.ClassDef | None) -> Run:
         module = self._module
         if isinstance(root.node, ast.Module):
             run_module(run, Frame(module, module.tree, is_root=True))
@@ -230,8 +256,11 @@ class RankFlow:
         kept = self._initialised.get(key)
         if kept is None:
             outer, world.asked = world.asked, False
+            spent = run.steps, run.evaluations
             with self._module.reading() as reads:
                 run_quietly(run, initialise, receiver)
+            # What comes first must not have less left for itself.
+            run.steps, run.evaluations = spent
             kept = _Initialised(receiver, dict(run.heap), frozenset(reads), world.asked)
             self._initialised[key] = kept
             world.asked = outer

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
+from itertools import chain
 
 from ranksafe.rank_flow.mentions import mentioned_in
 from ranksafe.rank_flow.values import NOTHING_KNOWN, Constant, Object, Value
@@ -137,27 +139,47 @@ class Functions:
         return self._ask(function, self._performs, False)
 
     def _ask(self, function: Object, known: dict[int, bool], rank: bool) -> bool:
-        node = function.node
-        if node is None or function.module is None:
-            return False
-        answer = known.get(id(node))
-        if answer is None:
-            known[id(node)] = False
-            answer = self._compute(function, node, known, rank)
-            known[id(node)] = answer
-        return answer
+        """Whether a function, or one that it calls, is one of those that are looked for.
 
-    def _compute(self, function: Object, node: ast.AST, known: dict[int, bool], rank: bool) -> bool:
-        module = function.module
-        assert module is not None
+        Without recursion: files call through more functions than Python lets ours.
+        """
+        asked: list[tuple[int, Iterator[Object]]] = []
+        answer = self._begin(function, known, rank, asked)
+        while asked:
+            key, callees = asked[-1]
+            if answer:
+                known[key] = True
+                asked.pop()
+                continue
+            callee = next(callees, None)
+            if callee is None:
+                asked.pop()
+                answer = False
+            else:
+                answer = self._begin(callee, known, rank, asked)
+        return bool(answer)
+
+    def _begin(
+        self,
+        function: Object,
+        known: dict[int, bool],
+        rank: bool,
+        asked: list[tuple[int, Iterator[Object]]],
+    ) -> bool | None:
+        """The answer for a function where it shows at once; None: its callees are to be asked, too."""
+        node, module = function.node, function.module
+        if node is None or module is None:
+            return False
+        key = id(node)
+        if key in known:
+            return known[key]
         words_ = mentioned_in(module, node)
-        if words_.performs or (rank and words_.looks_at_rank):
+        known[key] = words_.performs or (rank and words_.looks_at_rank)
+        if known[key]:
             return True
-        return any(
-            self._ask(found, known, rank)
-            for callee in words_.callees[:_LIMIT]
-            for found in self._callees(module, callee)
-        )
+        callees = (self._callees(module, callee) for callee in words_.callees[:_LIMIT])
+        asked.append((key, chain.from_iterable(callees)))
+        return None
 
     def _callees(self, module: Module, callee: ast.expr) -> list[Object]:
         """The functions that a call may run, as far as its text tells."""

@@ -121,21 +121,28 @@ class ControlFlow:
             return []
         if isinstance(parent, ast.Module):
             self._module.note_early_exits()
+        exits: list[_Exit] = self._module.memoized("exits in", parent, 0, self._exits_in)
+        if not exits:
+            return []
+        block, order = _block_of(parent, child), self._module.order_of(child)
+        return [
+            self.guard(exit_.test, exit_.holds)
+            for exit_ in exits
+            if exit_.block == block and self._module.order_of(exit_.statement) < order
+        ]
+
+    def _exits_in(self, parent: ast.AST, _depth: int) -> list[_Exit]:
         found = []
         for block in ("body", "orelse", "finalbody"):
             statements = getattr(parent, block, None)
-            if not isinstance(statements, list) or not any(child is item for item in statements):
-                continue
-            for statement in statements:
-                if statement is child:
-                    break
+            for statement in statements if isinstance(statements, list) else ():
                 if isinstance(statement, ast.If):
                     leaves = self._leaves(statement.body[-1])
                     other = bool(statement.orelse) and self._leaves(statement.orelse[-1])
                     if leaves is not other:
-                        found.append(self.guard(statement.test, other))
+                        found.append(_Exit(block, statement, statement.test, other))
                 elif isinstance(statement, ast.Assert):
-                    found.append(self.guard(statement.test, True))
+                    found.append(_Exit(block, statement, statement.test, True))
         return found
 
     def _leaves(self, statement: ast.stmt) -> bool:
@@ -305,6 +312,16 @@ class ControlFlow:
 
 
 @dataclass(frozen=True, slots=True)
+class _Exit:
+    """A statement behind which a condition holds, or (``holds`` is False) does not."""
+
+    block: str
+    statement: ast.stmt
+    test: ast.expr
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Step:
     parent: ast.AST
     child: ast.AST
@@ -319,6 +336,9 @@ def _block_of(parent: ast.AST, child: ast.AST) -> str:
             if case is child:
                 return f"case {index}"
         return "test"
+    if isinstance(parent, (ast.Module, *FUNCTIONS)) and isinstance(child, ast.stmt):
+        # They may be long, and have no other.
+        return "body"
     for block in _BLOCKS:
         statements = getattr(parent, block, None)
         if isinstance(statements, list) and any(child is item for item in statements):

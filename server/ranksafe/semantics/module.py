@@ -41,6 +41,10 @@ def _saying(word: str) -> Callable[[str], bool]:
     return lambda text: stands_in_code(text, word)
 
 
+REST = "*"
+"""Stands in `Module.given_up` for the functions that a large file has behind all that were followed."""
+
+
 class Module(ModuleStructure):
     """Queries about one file."""
 
@@ -66,7 +70,7 @@ class Module(ModuleStructure):
         """What later layers computed for this text; dropped with it."""
         self.given_up: set[str] = set()
         """The functions that a later layer did not follow because they do too much; an empty name: the statements
-        outside functions."""
+        outside functions. `REST`: those at the end of a large file."""
         self._of_text: dict[Callable[[str], bool], bool] = {}
         self._of_text_before: dict[Callable[[str], bool], bool] = {}
         self._kept_questions: set[Callable[[str], bool]] = set()

@@ -285,16 +285,22 @@ class ModuleStructure(UnitStore):
     def nodes(self, kind: type[ast.AST], inside: ast.AST | None = None) -> Iterator[ast.AST]:
         """All nodes of a kind in the file, or inside a node (itself included), in source order."""
         if inside is None:
-            self.note("all")
-            found = [node for unit in self.all_units() for node in unit.by_kind.get(kind, ())]
+            everywhere: list[ast.AST] = self.memoized(
+                f"nodes {kind.__name__}", self.tree, 0, lambda _node, _depth: self._all_nodes(kind)
+            )
+            return iter(everywhere)
+        if isinstance(inside, ast.ClassDef):
+            self.body_of(inside)
         else:
-            if isinstance(inside, ast.ClassDef):
-                self.body_of(inside)
-            else:
-                self.note_unit_of(inside)
-            found = [node for node in ast.walk(inside) if isinstance(node, kind)]
+            self.note_unit_of(inside)
+        found = [node for node in ast.walk(inside) if isinstance(node, kind)]
         found.sort(key=self.order_of)
         return iter(found)
+
+    def _all_nodes(self, kind: type[ast.AST]) -> list[ast.AST]:
+        self.note("all")
+        found = [node for unit in self.all_units() for node in unit.by_kind.get(kind, ())]
+        return sorted(found, key=self.order_of)
 
     def returns_of(self, function: ast.AST) -> list[ast.Return]:
         """The function's own return statements, those of nested functions left out."""
@@ -316,7 +322,16 @@ class ModuleStructure(UnitStore):
 
     def _find_calls(self, name: str) -> list[ast.Call]:
         self.note("called", name)
-        return [call for unit in self.all_units() for call in unit.calls().get(name, ())]
+        table: dict[str, list[ast.Call]] = self.memoized("calls", self.tree, 0, self._all_calls)
+        return list(table.get(name, ()))
+
+    def _all_calls(self, _tree: ast.AST, _depth: int) -> dict[str, list[ast.Call]]:
+        """By name; asked for every function of a file."""
+        found: dict[str, list[ast.Call]] = {}
+        for unit in self.all_units():
+            for name, calls in unit.calls().items():
+                found.setdefault(name, []).extend(calls)
+        return found
 
     def read_unit_of(self, node: ast.AST) -> None:
         """Used by rank flow: an answer depends on all of the unit that holds a node."""

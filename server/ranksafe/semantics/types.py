@@ -13,6 +13,7 @@ from ranksafe.semantics.structure import ModuleStructure
 
 PRETRAINED_MODEL = "transformers.PreTrainedModel"
 _MAXIMUM_DEPTH = 7
+_MOST_ANCESTORS = 100
 _NOT_MODELS = re.compile(
     r"(Tokenizer|TokenizerFast|Processor|Config|FeatureExtractor|Args|Arguments)$"
 )
@@ -195,7 +196,7 @@ class Types:
     def _lineage(self, name: str) -> frozenset[str]:
         found: set[str] = set()
         pending = [name]
-        while pending:
+        while pending and len(found) < _MOST_ANCESTORS:
             current = pending.pop()
             if current in found:
                 continue
