@@ -7,14 +7,24 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import pytest
+from _pytest.mark import ParameterSet
+
 ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024
+
+
+def sampled(names: Iterable[str], sample: Collection[str]) -> list[ParameterSet]:
+    """Parameters of a test: those of the sample for `make test`, all for `make harden`."""
+    return [pytest.param(name, marks=() if name in sample else pytest.mark.long) for name in names]
+
+
 _MOST_MEMORY = 2048 * MIB
 """Of address space: an attack that works must not take the machine along."""
 _MOST_WORK = 20

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hardening.measured import MIB, Measured, ranksafe
+from tests.hardening.measured import MIB, Measured, ranksafe, sampled
 
 HEAD = "import torch\nimport torch.distributed as dist\n"
 PROGRAM = """
@@ -69,6 +69,15 @@ ATTACKS = {
     "dictionaries in each other": doublings("s = {1: 2}", "s = {1: s, 2: s}", 60),
 }
 
+SAMPLE = {
+    "text doubled",
+    "list doubled",
+    "list in itself twice",
+    "width of a format",
+    "text repeated, turned round",
+    "functions that call each other",
+    "number that is no whole one",
+}
 GIVEN_UP = {"comprehensions in each other", "functions that call each other"}
 
 
@@ -86,7 +95,7 @@ def harmless(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     return found
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("name", sampled(ATTACKS, SAMPLE))
 def test_costs_no_more_than_it_is_long(tmp_path: Path, harmless: Measured, name: str) -> None:
     attacked = checked(tmp_path / "project", ATTACKS[name])
     assert attacked.peak < harmless.peak + 24 * MIB + 20 * len(ATTACKS[name])

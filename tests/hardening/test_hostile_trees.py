@@ -81,6 +81,7 @@ def test_one_file_stops_no_other(tmp_path: Path, command: str) -> None:
             assert (folder / name).read_text() == FIXED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", HOSTILE)
 def test_each_is_told_or_checked(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "project"
@@ -92,6 +93,7 @@ def test_each_is_told_or_checked(tmp_path: Path, name: str) -> None:
     assert done.peak < 400 * MIB
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["pyproject.toml", "ranksafe.toml", ".gitignore", "train.sh", ".venv"]
 )

@@ -16,10 +16,11 @@ from ranksafe.checker.registry import Registry
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import REST
 
-from tests.hardening.measured import MIB, ranksafe
+from tests.hardening.measured import MIB, ranksafe, sampled
 from tests.hardening.shapes import FOUND, HEAD, SHAPES, text_of
 
 SMALL, TIMES = 150, 4
+SAMPLE = {"ignore comments", "methods", "save"}
 _LINEAR_WITHIN = 1.6
 """Times the growth of the text: sorting, and what is found out once per pair of neighbours."""
 
@@ -54,7 +55,7 @@ def work(text: str) -> int:
     return count[0]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", sampled(SHAPES, SAMPLE))
 def test_work_is_in_proportion_to_size(shape: str) -> None:
     work(text_of(shape, SMALL))
     empty = work(HEAD + FOUND)
@@ -63,7 +64,7 @@ def test_work_is_in_proportion_to_size(shape: str) -> None:
     assert large < max(small, empty) * max(growth, TIMES) * _LINEAR_WITHIN
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", sampled(SHAPES, SAMPLE))
 def test_no_shape_takes_a_rule_or_a_finding_away(shape: str) -> None:
     """Nor is there a depth at which Python gives up: 3,000 of everything."""
     found = analysed(HEAD + FOUND + SHAPES[shape](3_000))
