@@ -128,3 +128,25 @@ def test_a_file_at_the_limit(tmp_path: Path, shape: str) -> None:
     assert "Traceback" not in done.error
     assert done.status in (0, 1)
     assert done.peak < 900 * MIB
+
+
+RINGS = {
+    "named": "from m{next} import f{next}\n",
+    "star": "from m{next} import *\n",
+    "classes": "from m{next} import f{next}, C{next}\nclass C{n}(C{next}):\n    pass\n",
+}
+
+
+@pytest.mark.parametrize("ring", sampled(RINGS, {"classes"}))
+def test_modules_that_import_each_other_in_a_ring(tmp_path: Path, ring: str) -> None:
+    """As many as Python lets no function call itself."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    count = 1_500
+    for n in range(count):
+        text = HEAD + RINGS[ring] + "def f{n}(a):\n    f{next}(a)\n    dist.all_reduce(a)\n"
+        found = FOUND if n == 0 else ""
+        (folder / f"m{n}.py").write_text(text.format(n=n, next=(n + 1) % count) + found)
+    done = ranksafe("check", "--no-cache", "--gpus=2", "m0.py", folder=folder)
+    assert (done.error, done.status) == ("", 1)
+    assert "RS401" in done.out
