@@ -72,7 +72,7 @@ def cache(
     monkeypatch.delenv("CI", raising=False)
     yield folder
     end_templates()
-    _wait_for(lambda: not living_templates())
+    _wait_for(lambda: not _forks())
 
 
 @dataclass(frozen=True)

@@ -67,10 +67,11 @@ def living_templates() -> list[LivingTemplate]:
     return found
 
 
-def end_templates(folders: list[Path] | None = None) -> None:
-    """Tell them to end: those in ``folders``, or all of this user's."""
-    for folder in _folders() if folders is None else folders:
+def end_templates() -> None:
+    """Tell all of this user's to end; one that still imports finds its folder gone when it is ready, and ends then."""
+    for folder in _folders():
         _asked(folder, "end")
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 _leases: list[subprocess.Popen[bytes]] = []
