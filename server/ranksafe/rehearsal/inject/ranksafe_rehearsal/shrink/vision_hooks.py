@@ -129,13 +129,13 @@ def _is_another(dataset: Any, owner: Any, module: Any) -> bool:
 
 
 def _say(dataset: Any, name: str, count: int) -> None:
-    provenance.made(dataset, "dataset")
     journal.modified(
         f"dataset {name} → {count} synthetic pictures",
         f"数据集 {name} → {count} 张合成图片",
         object="dataset",
         name=name,
     )
+    provenance.made(dataset, "dataset")
 
 
 def _digits(dataset: Any, count: int) -> None:
