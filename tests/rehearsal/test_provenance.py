@@ -26,6 +26,10 @@ def load(name):
 def kept(name):
     return Rows(name)
 
+def train(batches, path):
+    journal.modified("epochs are cut", "epochs are cut", kind="short-epoch")
+    open(path, "w").close()
+
 class Rows(list):
     def __init__(self, name):
         super().__init__([{"text": "a"}] * 4)
@@ -82,6 +86,7 @@ def touched(tmp_path: Path) -> Touched:
         done = subprocess.run(
             [sys.executable, "-S", str(script)],
             env={"RANKSAFE_REHEARSAL": str(settings), "PYTHONPATH": path},
+            cwd=tmp_path,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -159,6 +164,16 @@ import pynvml
 pynvml.nvmlDeviceGetFanSpeeds(0)
 """,
         [("library", "import pynvml")],
+    ),
+    "a checkpoint whose step the rehearsal has changed": (
+        """
+import os
+from library import train
+os.mkdir('out')
+train(0, 'out/epoch=0-step=8.ckpt')
+open('out/epoch=0-step=100.ckpt')
+""",
+        [("short-epoch", "train(0, 'out/epoch=0-step=8.ckpt')")],
     ),
     "an exit in the handler of a refusal": (
         """
@@ -325,6 +340,11 @@ print([][random.randrange(9)])
     "a word that the stand-in was asked with": """
 rows = Rows('train')
 print({}['train'])
+""",
+    "a file that has nothing to do with the steps": """
+from library import train
+train(0, 'step-8.ckpt')
+open('part-1.csv')
 """,
     "another attribute of the same object": """
 class Training:

@@ -29,7 +29,8 @@ class Touch:
     what: str
     message: Translated
     how: str
-    """"line", "value", "same" (the same file or object is named), or "chain" (it was being handled)."""
+    """"line", "value", "same" (the same file or object is named), "number" (so is a file, but for its number), or
+    "chain" (it was being handled)."""
     file: str = ""
     line: int = 0
     """Where the script met it."""
@@ -299,8 +300,8 @@ REMEDIES = {
         zh_cn="请让脚本在它不作答时也能运行。",
     ),
     "short-epoch": Translated(
-        en="With a number of --steps, epochs keep all their batches.",
-        zh_cn="指定 --steps 的数目后，epoch 保留全部批次。",
+        en="--steps 0 cuts nothing and runs to the end.",
+        zh_cn="--steps 0 不做任何缩减，一直运行到结束。",
     ),
     "hub": Translated(
         en="Nothing is sent to the hub in a rehearsal: let the script do without what it answers.",

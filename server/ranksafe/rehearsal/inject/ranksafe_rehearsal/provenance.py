@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,6 +18,8 @@ from . import journal
 
 REFUSALS = frozenset({"network", "terminal", "limit", "unavailable"})
 """Kinds of entries that gave the script nothing; all others gave it something else than it asked for."""
+BEGUN = time.time() - 2.0
+"""When this process began, by the clock of the files, which is coarser."""
 _EVENTS = frozenset({"modified", "limit", "unavailable"})
 _KINDS = frozenset(
     {

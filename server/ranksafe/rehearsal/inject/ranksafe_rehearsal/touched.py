@@ -7,6 +7,8 @@ where a line that met it names the same file or object.
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from collections.abc import Iterable, Iterator
 from types import FrameType, FunctionType, ModuleType, TracebackType
@@ -22,6 +24,8 @@ _DEEPEST = 4
 _MOST_ITEMS = 40
 _MOST_FRAMES = 200
 _MOST_TOLD = 20
+_MOST_FILES = 2000
+_NUMBER = re.compile(r"\d+")
 _PLAIN = (str, bytes, int, float, bool, complex, type, type(None), ModuleType, FunctionType)
 
 
@@ -52,6 +56,8 @@ def touched_by(
                 {Place(step.frame.f_code.co_filename, step.line) for step in steps}, "chain"
             )
         search.follow(steps)
+        if isinstance(origin, FileNotFoundError) and _has_another_number(origin.filename):
+            search.kind("short-epoch", "number")
     return [dict(provenance.as_data(entry), how=how) for entry, how in search.found()]
 
 
@@ -75,6 +81,12 @@ class _Search:
     def add(self, entry: Entry | None, how: str) -> None:
         if entry is not None:
             self._found.setdefault(entry.number, (entry, how))
+
+    def kind(self, kind: str, how: str) -> None:
+        """All entries of one kind."""
+        for entry in provenance.entries():
+            if entry.kind == kind:
+                self.add(entry, how)
 
     def lines(self, places: set[Place], how: str) -> None:
         """Entries that one of these lines met."""
@@ -155,6 +167,24 @@ class _Search:
             self.add(provenance.of(value), "value")
             if depth < _DEEPEST:
                 work.extend((part, depth + 1) for part in _parts(value))
+
+
+def _has_another_number(filename: Any) -> bool:
+    """Whether this run wrote a file of that name but for its numbers: a checkpoint of another step, say."""
+    if not isinstance(filename, str):
+        return False
+    folder, name = os.path.split(os.path.abspath(filename))
+    while not os.path.isdir(folder):
+        folder, name = os.path.split(folder)
+    pattern = _NUMBER.sub("#", name)
+    try:
+        with os.scandir(folder) as found:
+            return "#" in pattern and any(
+                _NUMBER.sub("#", each.name) == pattern and each.stat().st_mtime >= provenance.BEGUN
+                for each, _ in zip(found, range(_MOST_FILES))
+            )
+    except OSError:
+        return False
 
 
 def _parts(value: Any) -> Iterator[Any]:
