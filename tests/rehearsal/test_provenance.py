@@ -30,6 +30,12 @@ def train(batches, path):
     journal.modified("epochs are cut", "epochs are cut", kind="short-epoch")
     open(path, "w").close()
 
+def batches(number):
+    for index in range(number):
+        if index == 4:
+            journal.modified("epochs are cut", "epochs are cut", kind="short-epoch")
+        yield [index]
+
 class Rows(list):
     def __init__(self, name):
         super().__init__([{"text": "a"}] * 4)
@@ -174,6 +180,16 @@ train(0, 'out/epoch=0-step=8.ckpt')
 open('out/epoch=0-step=100.ckpt')
 """,
         [("short-epoch", "train(0, 'out/epoch=0-step=8.ckpt')")],
+    ),
+    "a count that a short epoch has changed": (
+        """
+from library import batches
+seen = 0
+for batch in batches(9):
+    seen += len(batch)
+assert seen == 860
+""",
+        [("short-epoch", "for batch in batches(9):")],
     ),
     "an exit in the handler of a refusal": (
         """
@@ -345,6 +361,12 @@ print({}['train'])
 from library import train
 train(0, 'step-8.ckpt')
 open('part-1.csv')
+""",
+    "a batch of a short epoch": """
+from library import batches
+for batch in batches(9):
+    if batch[0] > 6:
+        print(batch[1])
 """,
     "another attribute of the same object": """
 class Training:

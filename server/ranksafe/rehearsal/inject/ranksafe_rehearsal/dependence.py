@@ -134,6 +134,15 @@ class Source:
         ]
         return max(around, key=lambda each: _span(each.node).start, default=self.module)
 
+    def loop_at(self, line: int) -> range:
+        """The lines of the loop that begins on a line, or the line."""
+        loops = [
+            _span(node)
+            for node in ast.walk(self.tree)
+            if isinstance(node, (ast.For, ast.AsyncFor, ast.While)) and line in _head(node)
+        ]
+        return max(loops, key=len, default=range(line, line + 1))
+
     def slice(self, line: int, wanted: Optional[set[str]] = None) -> Slice:
         """Where the values on ``line`` come from; ``wanted``: only those of these names."""
         scope = self.scope_of(line)

@@ -24,6 +24,7 @@ _DEEPEST = 4
 _MOST_ITEMS = 40
 _MOST_FRAMES = 200
 _MOST_TOLD = 20
+_SHORT_EPOCH = "short-epoch"
 _MOST_FILES = 2000
 _NUMBER = re.compile(r"\d+")
 _PLAIN = (str, bytes, int, float, bool, complex, type, type(None), ModuleType, FunctionType)
@@ -47,18 +48,38 @@ def touched_by(
     if not provenance.entries():
         return []
     search = _Search()
+    running: list[Step] = []
     if ends_at is not None:
-        search.follow(list(_stack(ends_at)))
+        running = _stack(ends_at)
+        search.follow(running)
     for origin in chain(error):
         steps = list(_steps(origin.__traceback__))
         if origin is not error or ends_at is not None:
             search.lines(
                 {Place(step.frame.f_code.co_filename, step.line) for step in steps}, "chain"
             )
+        running = [*running, *steps]
         search.follow(steps)
         if isinstance(origin, FileNotFoundError) and _has_another_number(origin.filename):
-            search.kind("short-epoch", "number")
-    return [dict(provenance.as_data(entry), how=how) for entry, how in search.found()]
+            search.kind(_SHORT_EPOCH, "number")
+    return [
+        dict(provenance.as_data(entry), how=how)
+        for entry, how in search.found()
+        if entry.kind != _SHORT_EPOCH or not _goes_on(entry, running)
+    ]
+
+
+def _goes_on(entry: Entry, running: list[Step]) -> bool:
+    """Whether the loop that met the entry is still under way: how many batches there are changes none of them."""
+    for step in running:
+        file = step.frame.f_code.co_filename
+        for place in entry.places:
+            if place.file != file:
+                continue
+            source = dependence.source_of(file)
+            if step.line in (source.loop_at(place.line) if source else [place.line]):
+                return True
+    return False
 
 
 class _Search:
