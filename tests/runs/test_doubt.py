@@ -60,6 +60,7 @@ def _judged(
         ("RuntimeError: Expected all tensors to be on the same device, but found", ["model"], Outcome.FAILED),
         ("RuntimeError: Expected to have finished reduction in the prior", ["model"], Outcome.FAILED),
         ("ValueError: Default process group has not been initialized", ["model"], Outcome.FAILED),
+        ("ValueError: Tensor list input must have one tensor per rank", ["model"], Outcome.FAILED),
         ("OutOfMemoryError: CUDA out of memory. Tried to allocate", ["model"], Outcome.FAILED),
     ],
 )  # fmt: skip
@@ -141,7 +142,10 @@ def test_another_failure_of_one_process_decides_nothing(
     verdict = _verdict_in_doubt(folder)
     assert verdict.doubt is not None
     other = replace(verdict.doubt.failure, **change)
-    assert with_second_run(verdict, verdict.doubt, _second(Outcome.FAILED, other)) == verdict
+    told = with_second_run(verdict, verdict.doubt, _second(Outcome.FAILED, other))
+    assert (told.outcome, told.failures) == (verdict.outcome, verdict.failures)
+    assert told.simulation_limit is not None
+    assert "is not known" in told.simulation_limit.explanation.en
     assert with_second_run(verdict, verdict.doubt, None) == verdict
 
 

@@ -22,10 +22,11 @@ def with_second_run(verdict: Verdict, doubt: Doubt, second: RunResult | None) ->
     """The verdict, with what the second run showed; ``second``: None where there was none."""
     if second is None or second.outcome is Outcome.CANCELLED:
         return verdict
-    if second.outcome is Outcome.SUCCEEDED:
+    ran_through = second.outcome in (Outcome.SUCCEEDED, Outcome.SILENT_FAILURE)
+    if ran_through and second.simulation_limit is None:
         return _accused(verdict, doubt, _NEEDS_SEVERAL)
     if not _is_same(doubt.failure, second):
-        return verdict
+        return _undecided(verdict)
     if not doubt.touches:
         return _accused(verdict, doubt, _ON_THE_CPU)
     said = both(both(_ON_ONE, cause(doubt)), limits.EXPLANATION)
@@ -33,6 +34,15 @@ def with_second_run(verdict: Verdict, doubt: Doubt, second: RunResult | None) ->
     if verdict.simulation_limit is not None:
         return replace(verdict, simulation_limit=limit)
     return replace(verdict, outcome=Outcome.SIMULATION_LIMIT, failures=[], simulation_limit=limit)
+
+
+def _undecided(verdict: Verdict) -> Verdict:
+    """As before, and a limit says that there was no telling."""
+    limit = verdict.simulation_limit
+    if limit is None:
+        return verdict
+    told = replace(limit, explanation=both(limit.explanation, _NOT_SEEN))
+    return replace(verdict, simulation_limit=told)
 
 
 def _accused(verdict: Verdict, doubt: Doubt, said: Translated) -> Verdict:
@@ -63,6 +73,11 @@ _ON_ONE = Translated(
 _ON_THE_CPU = Translated(
     en="The same happens on the CPU without simulated GPUs, in one process: it has nothing to do with several GPUs.",
     zh_cn="在没有模拟 GPU 的 CPU 单进程上同样如此：这与多 GPU 无关。",
+)
+_NOT_SEEN = Translated(
+    en="One process did not come to this line in the time, or failed elsewhere before, so whether it takes several "
+    "GPUs is not known.",
+    zh_cn="单个进程未在限定时间内运行到此行，或在此之前于别处失败，因此不知道是否只有在多个 GPU 上才会出现。",
 )
 _NEEDS_SEVERAL = Translated(
     en="On one process the same script passed: it takes several GPUs to see this.",

@@ -111,7 +111,8 @@ STANDINGS: tuple[Standing, ...] = (
     ),
     _standing(
         r"process group|Dist\w*Error|\bNCCL|ncclInvalid|DistributedDataParallel|Expected to have finished reduction|"
-        r"mark a variable ready only once|parameters? marked ready|invalid device ordinal|forked subprocess",
+        r"mark a variable ready only once|parameters? marked ready|invalid device ordinal|forked subprocess|"
+        r"\branks?\b|\bworld[ _]size\b",
         "ranks, groups and devices are as the user asked for, whatever they compute with",
     ),
     _standing(
