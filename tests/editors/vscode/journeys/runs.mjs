@@ -198,7 +198,7 @@ test("a rehearsal that passed says what it did not come to, and goes on to the e
     await workbench.page.keyboard.press("Control+End");
     await workbench.lens("Rehearse on 2 GPUs").click();
     const message = await workbench.notification("validated_at_the_end.py passed", RUN_MILLISECONDS);
-    assert.match(message, /did not reach in 2 steps: RS401 \(line 11\), validate \(line 23\)\./);
+    assert.match(message, /no rank was seen to reach RS401 \(line 11\), validate \(line 23\)\./);
     await workbench.testOutput(/validated_at_the_end\.py passed on 2 ranks/);
     await workbench.screenshot("rehearsal-unreached");
     await workbench.notificationButton("validated_at_the_end.py passed", "Rehearse to the End").click();

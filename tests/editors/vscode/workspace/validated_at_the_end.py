@@ -1,4 +1,4 @@
-"""Two steps pass; the validation after them hangs."""
+"""A hundred steps pass; the validation after them hangs."""
 
 import torch
 import torch.distributed as dist
@@ -16,7 +16,7 @@ def main() -> None:
     torch.cuda.set_device(dist.get_rank())
     model = DistributedDataParallel(torch.nn.Linear(4, 1).cuda())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for _ in range(3):
+    for _ in range(120):
         model(torch.ones(2, 4, device="cuda")).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
