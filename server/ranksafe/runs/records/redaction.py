@@ -28,6 +28,8 @@ _NAMED = re.compile(r"(?P<name>[-+~]{0,2}[A-Za-z_][\w.-]*)=(?P<value>.*)", re.DO
 """Also as Hydra's overrides begin: ``+model.api_key=...``, ``++key=...``."""
 _RANDOM = re.compile(r"(?=\S*\d)(?=\S*[A-Za-z])[\w+/=.-]{16,}")
 """Only keys are so long, without spaces and with digits between letters; what is only named ``key`` may be a column."""
+_RANDOM_WORD = re.compile(r"(?=[A-Za-z+]*\d)(?=\d*[A-Za-z])[A-Za-z0-9+]{20,}=*")
+"""The same behind an option that says nothing, such as ``-k``: neither a path nor what people name their runs."""
 _KNOWN = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|(?:AKIA|ASIA)[A-Z0-9]{16}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,})"
@@ -145,8 +147,9 @@ def _is_named_secret(name: str, value: str) -> bool:
     if _is_secret(name):
         return True
     last = [word.lower() for word in _WORD.findall(name)][-1:]
-    may_be = _PERHAPS.issuperset(last) or re.fullmatch(r"-[A-Za-z]", name) is not None
-    return may_be and _RANDOM.fullmatch(value) is not None
+    if re.fullmatch(r"-[A-Za-z]", name):
+        return _RANDOM_WORD.fullmatch(value) is not None
+    return _PERHAPS.issuperset(last) and _RANDOM.fullmatch(value) is not None
 
 
 def _without_value(found: re.Match[str]) -> str:
