@@ -310,6 +310,14 @@ except KeyError as error:
     ),
 }
 _NOT_TOUCHING = {
+    "a question that is answered as by the real program": """
+import subprocess
+def memory():
+    command = 'nvidia-smi --query-gpu=memory.total,name --format=csv,noheader | head -1'
+    text = subprocess.run(command, shell=True, capture_output=True, text=True).stdout
+    return int(text)
+memory()
+""",
     "values that never met the stand-in": """
 rows = Rows('imdb')
 settings = {'rate': 1}

@@ -28,6 +28,7 @@ _FIELDS: dict[str, Callable[[int], str]] = {
     "uuid": lambda device: node_devices.uuid(device),
     "gpu_uuid": lambda device: node_devices.uuid(device),
     "serial": lambda device: f"{device:013d}",
+    "gpu_serial": lambda device: f"{device:013d}",
     "driver_version": lambda device: node_devices.DRIVER_VERSION,
     "compute_cap": _capability,
     "compute_mode": lambda device: "Default",
@@ -50,6 +51,8 @@ _FIELDS: dict[str, Callable[[int], str]] = {
     "pstate": lambda device: "P0",
     "timestamp": lambda device: "2025/01/01 00:00:00.000",
 }
+_QUESTIONS = frozenset({"--query-gpu", "--query-compute-apps", "--query-accounted-apps"})
+"""Of the last two the answer is empty: nothing else runs on the simulated devices."""
 _UNITS = {"MiB": "MiB", "%": "%", "W": "W", "MHz": "MHz"}
 
 
@@ -74,6 +77,14 @@ def main(arguments: Sequence[str]) -> int:
     else:
         print(_table(options.devices))
     return 0
+
+
+def is_simulated(arguments: Sequence[str]) -> bool:
+    """Whether all of a question is answered as by the real one."""
+    options = _Options(arguments)
+    questions = {each.partition("=")[0] for each in arguments if each.startswith("--query-")}
+    known = _QUESTIONS >= questions and _FIELDS.keys() >= set(options.query or ())
+    return known and not options.problem
 
 
 class _Options:

@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any
 
-from .. import provenance
+from .. import nvidia_smi, provenance
 
 _NO_TERMINAL = {
     "en": "a rehearsal has no terminal, so `{}` has no answer",
@@ -47,11 +47,21 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
         kind, sentence = next(filter(None, found), ("", {}))
         if not kind or (sentence is _NO_TERMINAL and sys.stdin.isatty()):
             return
+        if sentence is _SIMULATED and nvidia_smi.is_simulated(_arguments(asked)):
+            return
         text = " ".join(asked[2:] if asked[1:2] == ["-c"] else asked)[:60]
         message = {language: words.format(text) for language, words in sentence.items()}
         provenance.met(kind, text, message)
     except Exception:  # raised here it would become an error of the program that is started
         pass
+
+
+def _arguments(asked: list[str]) -> list[str]:
+    """Of our ``nvidia-smi``, up to where a shell goes on with something else."""
+    names = [os.path.basename(word) for word in asked]
+    after = asked[names.index("nvidia-smi") + 1 :]
+    end = next((at for at, word in enumerate(after) if word in ("|", "&&", ";", ">", "||")), None)
+    return after[:end]
 
 
 def _words(command: Any) -> list[str]:
