@@ -305,5 +305,18 @@ def test_a_passed_rehearsal_says_what_it_was_and_what_it_could_not_show(folder: 
     assert "`_cuda_graph` is not simulated" in said[2]
 
 
+def test_a_refused_connection_that_a_library_words_anew_is_one(folder: RunFolder) -> None:
+    refused = "there is no network in a rehearsal: example.org cannot be reached"
+    folder.journal(
+        {"event": "unavailable", "time": 1.2, "message": {"en": refused, "zh_cn": "无网络"}}
+    )
+    words = f"Max retries (Caused by NoNetwork('ranksafe simulation limit: {refused}'))"
+    folder.rank(0, _raised("RuntimeError", words))
+    verdict = folder.verdict()
+    assert verdict.simulation_limit is not None
+    assert verdict.simulation_limit.kind == "network"
+    assert verdict.simulation_limit.message == refused
+
+
 def test_an_ordinary_run_is_not_judged_by_this(tmp_path: Path) -> None:
     assert load_rehearsal(tmp_path) is None

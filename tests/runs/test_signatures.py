@@ -762,3 +762,12 @@ def test_common_words_in_a_log_are_no_failure(text: str) -> None:
 
 
 _OPTIONAL = re.compile(r"\[\[(.*?)\]\]")
+
+
+def test_a_pipe_to_a_process_of_the_script_is_no_connection_between_ranks() -> None:
+    text = "ConnectionResetError: [Errno 104] Connection reset by peer"
+    own = match(text, _frames("lib/python3.11/multiprocessing/connection.py:_recv"))
+    ranks = match(text, _frames("torch/distributed/distributed_c10d.py:all_reduce"))
+    assert own is not None
+    assert ranks is not None
+    assert (own[0].kind, ranks[0].kind) == ("child-process-lost", "peer-lost")

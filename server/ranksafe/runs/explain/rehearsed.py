@@ -139,6 +139,9 @@ def _announced(root: Failure, rehearsal: Rehearsal, language: Language) -> Failu
     fitting = [
         seen for seen in rehearsal.limits if seen.message.en and seen.message.en in root.message
     ]
+    refused = next((each for each in rehearsal.unavailable if each.en in root.message), None)
+    if not fitting and refused is not None:
+        return _as_limit(replace(root, message=refused.in_language(language)), "network")
     of_rank = [seen for seen in rehearsal.limits if seen.rank == root.rank]
     for seen in (*fitting, *of_rank[-1:]):
         message = seen.message.in_language(language) if fitting else root.message

@@ -128,6 +128,17 @@ SIGNATURES: tuple[Signature, ...] = (
         "若有 rank 报告集合通信超时，以它为准；否则请查看当时的调用栈。",
     ),
     signature(
+        "child-process-lost",
+        # CPython 3.8 to 3.14, multiprocessing/connection.py: a pipe between a program and what it started.
+        r"\A(?:ConnectionResetError|BrokenPipeError|EOFError)\b",
+        frames=r"multiprocessing/connection\.py:",
+        raised_only=True,
+        plain=True,
+        en="A process that the script had started was gone before it answered: it failed, or came to its end. Its own "
+        "error stands above this one in the output.",
+        zh="脚本启动的一个进程在应答之前就已结束：它失败了，或运行到了末尾。它自己的错误在输出中位于此错误之前。",
+    ),
+    signature(
         "peer-lost",
         r"Connection closed by (?:remote )?peer (?P<peer>\[[\d.a-f:]+\]:\d+|[\w.-]+<\d+>)",
         secondary=True,
