@@ -771,3 +771,14 @@ def test_a_pipe_to_a_process_of_the_script_is_no_connection_between_ranks() -> N
     assert own is not None
     assert ranks is not None
     assert (own[0].kind, ranks[0].kind) == ("child-process-lost", "peer-lost")
+
+
+def test_a_graph_of_gradients_fails_in_the_backward_of_ddp_alone() -> None:
+    text = (
+        "RuntimeError: a leaf Variable that requires grad is being used in an in-place operation."
+    )
+    inside = match(text, _frames("torch/autograd/graph.py:_engine_run_backward"))
+    outside = match(text, _frames("train.py:main"))
+    assert inside is not None
+    assert outside is not None
+    assert (inside[0].kind, outside[0].kind) == ("ddp-create-graph", "modified-in-place")

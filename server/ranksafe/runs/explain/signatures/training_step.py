@@ -118,6 +118,19 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="梯度检查点中的块没有返回任何需要梯度的结果：若层被冻结且 use_reentrant=True，请调用 "
         "model.enable_input_require_grads()，或使用 use_reentrant=False。",
     ),
+    signature(
+        "ddp-create-graph",
+        # Run with torch 2.13.0 on two gloo ranks: it fails, and on one process without DDP it passes.
+        r"a leaf Variable that requires grad (?:is being|has been) used in an in-place operation",
+        frames=r"autograd/graph\.py:_engine_run_backward",
+        raised_only=True,
+        en="It was raised inside backward. With backward(create_graph=True) DistributedDataParallel cannot average the "
+        "gradients, which then belong to a graph themselves; on one process without it the same code passes. Compute "
+        "second derivatives with torch.autograd.grad on the inner module, and average them yourself.",
+        zh="该错误在 backward 内部抛出。使用 backward(create_graph=True) 时，梯度本身属于计算图，"
+        "DistributedDataParallel 无法对其求平均；不使用它的单进程则会通过。"
+        "请对内部模块使用 torch.autograd.grad 计算二阶导数，并自行求平均。",
+    ),
     ordinary(
         "modified-in-place",
         r"a (?:view of a )?leaf Variable that requires grad (?:is being|has been) used in an in-place operation",
