@@ -48,8 +48,6 @@ import torch
 print("waits", torch.cuda.device_count(), flush=True)
 time.sleep(600)
 """
-_TORCHRUN = "# LOCAL_RANK\n"
-"""Makes the script's text ask for torchrun."""
 pytestmark = pytest.mark.torch
 
 
@@ -153,14 +151,14 @@ def runs(rehearsal_environment: RehearsalEnvironment, tmp_path: Path) -> Runs:
 
 
 def test_a_failure_is_told_alike(runs: Runs) -> None:
-    script = runs.script(_TORCHRUN + _FAILING)
+    script = runs.script(_FAILING)
     cold = runs.warmed(script)
     warm = runs.finish(script)
     assert warm.was_warm, warm
     assert cold.result.outcome is Outcome.FAILED
     assert warm.outcome == cold.outcome
     frames = [(frame.filename, frame.line) for frame in warm.result.failures[0].frames]
-    assert frames == [(str(script), 17), (str(script), 11)]
+    assert frames == [(str(script), 16), (str(script), 10)]
 
 
 def test_a_training_is_told_alike_also_two_at_once(runs: Runs) -> None:
@@ -178,9 +176,9 @@ def test_killing_anything_leaves_no_process(runs: Runs) -> None:
     """The command line of a fork is the template's."""
     runs.warmed(runs.script("import time\nimport torch\n"), launcher="python")
     (template,) = _forks()
-    script = runs.script(_TORCHRUN + _WAITING)
+    script = runs.script(_WAITING)
     for victim in ("rank", "launcher", "template"):
-        run, events = runs.start(script)
+        run, events = runs.start(script, launcher="torchrun")
         _wait_for(lambda events=events: sum(each.kind == "output" for each in events) >= 2)
         os.kill(
             template if victim == "template" else _process_of_run(victim, template), signal.SIGKILL

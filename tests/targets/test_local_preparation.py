@@ -128,7 +128,11 @@ def test_no_program_no_devices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     ],
 )
 def test_the_script_decides_on_its_launcher(source: str, style: Style) -> None:
-    assert style_of(source, accelerate_installed=True) is style
+    assert style_of(source, accelerate_installed=True, may_be_alone=True) is style
+
+
+def test_who_asks_for_several_gpus_means_several_ranks() -> None:
+    assert style_of("import torch\n", accelerate_installed=True) is Style.ACCELERATE
 
 
 _WITH_ALL = Interpreter(

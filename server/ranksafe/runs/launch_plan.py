@@ -56,12 +56,13 @@ _OF_ONE_PROCESS = re.compile(
 """Packages that know nothing of ranks, besides the standard library."""
 
 
-def style_of(source: str, accelerate_installed: bool) -> Style:
+def style_of(source: str, accelerate_installed: bool, *, may_be_alone: bool = False) -> Style:
     """The launcher the script's text asks for; accelerate where it leaves that open.
 
-    A script that starts its own ranks, or in which nothing concerns several of them, is started by plain python.
+    A script that starts its own ranks is started by plain python; with ``may_be_alone`` also one in which nothing
+    concerns several of them: who asks for several GPUs means several ranks.
     """
-    if _STARTS_ITS_RANKS.search(source) or _is_of_one_process(source):
+    if _STARTS_ITS_RANKS.search(source) or (may_be_alone and _is_of_one_process(source)):
         return Style.PYTHON
     if _ONE_FOR_ALL.search(source) and not _READS_LAUNCHER.search(source):
         if not _USES_ACCELERATE.search(source):
@@ -148,7 +149,8 @@ def launch_command(
     if request.launcher is not None:
         style = Style(request.launcher)
     else:
-        style = style_of(source, "accelerate" in interpreter.versions)
+        rehearsed = request.target.startswith("simulated")
+        style = style_of(source, "accelerate" in interpreter.versions, may_be_alone=rehearsed)
     if style is Style.PYTHON:
         if node is not None:
             raise RunNotPossible(_NODES_NEED_LAUNCHER)

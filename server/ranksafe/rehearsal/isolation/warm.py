@@ -13,14 +13,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import socket
 import stat
 import struct
 from collections.abc import Sequence
 from typing import Any
-
-from ranksafe.rehearsal.isolation import kernel
 
 WARM_FILE = "warm-start.json"
 """In the run's folder: ``folder``, the template's, and ``ranks``, whether they may be forked, too."""
@@ -62,6 +59,11 @@ class Template:
         os.umask(umask)
         with open("/proc/self/oom_score_adj", encoding="ascii") as file:
             ended_first = file.read().strip()
+        # Imported here: who only reads about templates may be on Windows.
+        import resource
+
+        from ranksafe.rehearsal.isolation.kernel import KEPT_CAPABILITIES
+
         kinds = [getattr(resource, name) for name in dir(resource) if name.startswith("RLIMIT_")]
         limits = {kind: resource.getrlimit(kind) for kind in kinds}
         limits[resource.RLIMIT_CORE] = (0, limits[resource.RLIMIT_CORE][1])
@@ -76,7 +78,7 @@ class Template:
             "processors": sorted(os.sched_getaffinity(0)),
             "limits": limits,
             "ended_first": ended_first,
-            "capabilities": sorted(kernel.KEPT_CAPABILITIES),
+            "capabilities": sorted(KEPT_CAPABILITIES),
         }
 
 
