@@ -52,7 +52,7 @@ else:
         (["rules"], 0, "RS201"),
         (["completion", "bash"], 0, "complete "),
         (["stacks"], 2, "no run is going on"),
-        (["rehearse", "train.py", "--python", "gone"], 2, "On Windows, work inside WSL"),
+        (["rehearse", "train.py", "--python", "gone"], 2, "gone"),
         (["run", "train.py"], 2, "On Windows, work inside WSL"),
         (["the server"], 0, ""),
     ],
