@@ -72,6 +72,7 @@ def contents(registry: Registry) -> tuple[Page | Group, ...]:
                 Page("docs/rank-flow.md", "rank-flow.html"),
                 Page("docs/rehearsal.md", "rehearsal.html"),
                 Page("docs/rehearsal/cuda-only-operators.md", "rehearsal/cuda-only-operators.html"),
+                Page("docs/rehearsal/unseen-scripts.md", "rehearsal/unseen-scripts.html"),
                 Page("docs/security.md", "security.html"),
                 Page("CONTRIBUTING.md", "contributing.html"),
             ),
