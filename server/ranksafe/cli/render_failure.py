@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ranksafe.cli.terminal import Style, display_width, harmless
@@ -16,6 +17,7 @@ _LONGEST_CHAIN = 6
 
 _ROOT = Translated("failure", "故障")
 _OTHER = Translated("follows", "连带")
+_SAME = Translated("the same, met here", "同上，在此处遇到")
 _LIMIT = Translated("simulation limit", "模拟的限制")
 _RANK = Translated("rank {rank}", "rank {rank}")
 _CALLED_FROM = Translated("called from", "调用自")
@@ -29,11 +31,14 @@ def render_failure(
 ) -> str:
     """Several lines, without the last line end: place, message, source, explanation, call chain.
 
-    ``told``: the failure above it, whose explanation is not repeated.
+    ``told``: the failure above it, whose message and explanation are not repeated.
     """
     if failure.root_cause:
         return harmless("\n".join(_lines(failure, language, style, _ROOT, "red")))
     is_told = told is not None and failure.explanation.en in told.explanation.en
+    if is_told and told is not None and told.message.startswith(failure.message.rstrip(".。")):
+        same = _SAME.in_language(language)
+        failure = replace(failure, message=same, code=None, frames=failure.frames[-1:])
     lines = _lines(failure, language, style, _OTHER, "yellow", is_told=is_told)
     return harmless("\n".join(lines))
 
