@@ -311,7 +311,6 @@ async def test_a_hang_is_ended_and_drawn_on_the_line_of_each_rank(
     assert {one.code for one in failures} == {"RS401"}
     (reports,) = editor.client.progress_reports.values()
     told = [str(getattr(one, "message", "")) for one in reports]
-    assert any("rank 0: waits in all_reduce (train.py:8) since" in one for one in told)
     assert any(one.startswith("the ranks hang") for one in told)
 
 

@@ -84,7 +84,7 @@ def text_of(url):
         return None
 
 def main():
-    text = text_of("https://example.org/input.txt")
+    text = text_of("https://example.org/input.bin")
     letters = sorted(set(text))  # here
 
 main()

@@ -110,7 +110,7 @@ STANDINGS: tuple[Standing, ...] = (
         "what stands in is placed where the script says; the check of the devices is torch's own",
     ),
     _standing(
-        r"process group|Dist\w*Error|\bNCCL|ncclInvalid|DistributedDataParallel|Expected to have finished reduction|"
+        r"process group|Dist\w*Error|\bNCCL|ncclInvalid|DataParallel\b|Expected to have finished reduction|"
         r"mark a variable ready only once|parameters? marked ready|invalid device ordinal|forked subprocess|"
         r"\branks?\b|\bworld[ _]size\b",
         "ranks, groups and devices are as the user asked for, whatever they compute with",
@@ -211,7 +211,8 @@ def standing_of(failure: Failure) -> Standing:
 def doubt_about(failures: Sequence[Failure], uncaught: Sequence[Uncaught]) -> Doubt | None:
     """Why the first of these failures may not be the script's; None where nothing says so."""
     failure = failures[0]
-    if candidates_of(failure.kind) and failure.kind not in _OF_VALUES_TOO:
+    is_predicted = failure.code is not None or candidates_of(failure.kind)
+    if is_predicted and failure.kind not in _OF_VALUES_TOO:
         return None
     standing = standing_of(failure)
     touches = tuple(each for each in _touches_of(failure, uncaught) if each.kind in standing.by)
