@@ -4,5 +4,6 @@ import "./journeys/rankFlow.mjs";
 import "./journeys/runs.mjs";
 import "./journeys/debugger.mjs";
 import "./journeys/reports.mjs";
+import "./journeys/onSave.mjs";
 import "./journeys/everyday.mjs";
 import "./journeys/window.mjs";

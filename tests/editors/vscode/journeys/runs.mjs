@@ -4,7 +4,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { codeServer, folder, MACHINE_SETTINGS, needsTorch, onDisk, restore, RUN_MILLISECONDS, torchPython, USER_SETTINGS, workbench } from "../session.mjs";
+import { codeServer, folder, needsTorch, onDisk, RUN_MILLISECONDS, torchPython, USER_SETTINGS, workbench } from "../session.mjs";
 
 async function pidOf(name) {
     const file = join(folder, name);
@@ -204,27 +204,6 @@ test("a rehearsal that passed says what it did not come to, and goes on to the e
     await workbench.notificationButton("validated_at_the_end.py passed", "Rehearse to the End").click();
     const failure = await workbench.notification("validated_at_the_end.py failed", RUN_MILLISECONDS);
     assert.match(failure, /rank 1 ended while rank 0 was still waiting for it in a collective \(validated_at_the_end\.py:11\)/);
-});
-
-test("a rehearsal follows the saves: its finding is confirmed, and gone when it is mended", { skip: needsTorch }, async () => {
-    codeServer.writeSettings("Machine", { ...MACHINE_SETTINGS, "ranksafe.rehearseOnSave": true });
-    await workbench.open("rehearsed_run.py");
-    await workbench.lens("Open log").waitFor({ state: "detached" });
-    await workbench.lens("Rehearse on 2 GPUs").click();
-    await workbench.lens("Cancel run").waitFor();
-    await workbench.lens("Failed after").waitFor({ timeout: RUN_MILLISECONDS });
-    await workbench.problem(/is a plain attribute.*Confirmed on 2 simulated GPUs/);
-    await workbench.screenshot("rehearsal-confirmed");
-    await workbench.openActions("ones");
-    await workbench.chooseAction(/Register it as a buffer/);
-    await workbench.until("the fix in the editor", async () => (await workbench.editorText()).includes("register_buffer"));
-    await workbench.squiggle("error", "        return self.linear(batch) * self.scale");
-    await workbench.save();
-    await workbench.until("nothing to be said", async () => (await workbench.squiggles()).length === 0, RUN_MILLISECONDS);
-    await workbench.lens("Rehearsal passed on 2 GPUs").waitFor();
-    await workbench.screenshot("rehearsal-on-save");
-    restore("rehearsed_run.py");
-    codeServer.writeSettings("Machine", MACHINE_SETTINGS);
 });
 
 test("the picker of targets offers simulated GPUs", { skip: needsTorch }, async () => {
