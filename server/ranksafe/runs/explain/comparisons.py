@@ -323,6 +323,9 @@ _GROUPS = Translated(
 )
 
 
+_ALL_RANKS = Translated("all ranks", "所有 rank")
+
+
 def _groups(noted: Mapping[int, Noted]) -> Found:
     """The first group that ranks make of different members at the same time."""
     for _, of_rank in _numbered(noted, "group-made"):
@@ -330,7 +333,7 @@ def _groups(noted: Mapping[int, Noted]) -> Found:
         other = next((r for r in of_rank if of_rank[r]["members"] != event["members"]), None)
         if other is not None:
             members, others = (
-                "all ranks" if each["members"] is None else _list(each["members"])
+                _ALL_RANKS if each["members"] is None else _list(each["members"])
                 for each in (event, of_rank[other])
             )
             message = _GROUPS.filled(rank=first, members=members, peer=other, others=others)
