@@ -123,15 +123,17 @@ def plain(text: str) -> str:
 
 def calls(check: Check) -> Iterator[dict[str, Any]]:
     """Each call on both: the same answer, the same refusal on the same line?"""
-    names = check.names("calls")
+    for name, one, other in _on_both(check, "calls"):
+        yield _entry("calls", name, _compared(one) == _compared(other), asdict(one), asdict(other))
+
+
+def _on_both(check: Check, program: str) -> Iterator[tuple[str, Ending, Ending]]:
+    names = check.names(program)
     with ThreadPoolExecutor(4) as pool:
         # A run takes its device for itself, so only the simulated ones can go side by side.
-        simulated = pool.map(lambda name: check.run(True, "calls", name), names)
+        simulated = [pool.submit(check.run, True, program, name) for name in names]
         for name, other in zip(names, simulated, strict=True):
-            one = check.run(False, "calls", name)
-            yield _entry(
-                "calls", name, _compared(one) == _compared(other), asdict(one), asdict(other)
-            )
+            yield name, check.run(False, program, name), other.result()
 
 
 def _compared(ending: Ending) -> tuple[Any, ...]:
@@ -140,8 +142,7 @@ def _compared(ending: Ending) -> tuple[Any, ...]:
 
 def memory(check: Check) -> Iterator[dict[str, Any]]:
     """Bytes after each step, one program after another: others' memory would be counted."""
-    for name in check.names("memory"):
-        one, other = check.run(False, "memory", name), check.run(True, "memory", name)
+    for name, one, other in _on_both(check, "memory"):
         same = bool(one.answers) and _bytes(one) == _bytes(other)
         yield _entry("memory", name, same, asdict(one), asdict(other))
 

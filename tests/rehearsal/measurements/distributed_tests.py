@@ -1,6 +1,6 @@
 """torch's own distributed tests on simulated devices, with nccl on two ranks.
 
-    PYTHONPATH=server:rules python tests/rehearsal/measurements/distributed_tests.py PYTHON [--minutes 15] [--every 1]
+    PYTHONPATH=server:rules python tests/rehearsal/measurements/distributed_tests.py PYTHON [--minutes 15] [--every 1] [--first 0]
 
 PYTHON is an interpreter with torch; ``--packages DIR`` names a folder with expecttest, which torch's tests import. The
 tests are those of ``torch.testing._internal.distributed.distributed_test``: DistributedTest._DistTestBase, the class that
@@ -162,9 +162,9 @@ def _output(process: subprocess.Popen[str]) -> IO[str]:
     return process.stdout
 
 
-def inside(minutes: float, every: int) -> None:
+def inside(minutes: float, first: int, every: int) -> None:
     """The half that runs with simulated devices: print one JSON line per test."""
-    names = test_names()[::every]
+    names = test_names()[first::every]
     end = time.monotonic() + minutes * 60
     with tempfile.TemporaryDirectory() as folder:
         ranks = Ranks(Path(folder))
@@ -182,6 +182,7 @@ def main() -> int:
     parser.add_argument("python", type=Path)
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--every", type=int, default=1, help="every N-th test, for a fair sample")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first test, from 0")
     parser.add_argument("--packages", default="")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -193,7 +194,7 @@ def main() -> int:
             compiled_for(arguments.python),
             Path(folder),
             Path(__file__).resolve(),
-            *("--inside", str(arguments.minutes), str(arguments.every)),
+            *("--inside", str(arguments.minutes), str(arguments.first), str(arguments.every)),
             devices=RANKS,
             environment={
                 "PYTHONPATH": os.pathsep.join([str(AGENT), str(INJECTED), arguments.packages]),
@@ -225,6 +226,6 @@ if __name__ == "__main__":
     if "--as-rank" in sys.argv:
         as_rank(sys.argv[-1])
     elif "--inside" in sys.argv:
-        inside(float(sys.argv[-2]), int(sys.argv[-1]))
+        inside(float(sys.argv[-3]), int(sys.argv[-2]), int(sys.argv[-1]))
     else:
         sys.exit(main())
