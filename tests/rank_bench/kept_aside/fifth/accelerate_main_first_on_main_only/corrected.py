@@ -1,6 +1,6 @@
 """Tokenizes on all processes, of which the main one goes first.
 
-source: documented: https://huggingface.co/docs/accelerate/package_reference/accelerator#accelerate.Accelerator.main_process_first, 1.12
+source: documented: https://huggingface.co/docs/accelerate/package_reference/accelerator#accelerate.Accelerator.main_process_first, 1.15
 bug: RS401
 ranks: 2
 expect: clean
