@@ -37,7 +37,7 @@ test("its page in the editor shows its pictures", async () => {
     const address = /^https:\/\/github\.com\/ranksafe\/ranksafe\/raw\/[^/]+\/(.+)$/;
     await workbench.page.context().route(address, (route) => route.fulfill({ path: join(root, address.exec(route.request().url())[1]) }));
     await workbench.command("Extensions: Show Installed Extensions");
-    await workbench.page.locator(".extensions-list .monaco-list-row", { hasText: "ranksafe" }).first().click();
+    await workbench.page.locator(".extensions-list .monaco-list-row", { hasText: "ranksafe: multi-GPU" }).click();
     await workbench.rendered("h1", "ranksafe");
     await workbench.until("both pictures", async () => {
         const widths = workbench.page.frames().map((frame) => frame.locator("img[src*='/docs/images/']").evaluateAll((nodes) => nodes.map((node) => node.naturalWidth)).catch(() => []));
