@@ -112,6 +112,17 @@ def test_a_group_is_made_by_all_but_not_by_all_at_once() -> None:
     assert stuck_ranks({0: making, 1: behind}) == {0: {1}}
 
 
+def test_groups_of_other_members_are_waited_for_in_vain_once_all_ranks_are_there() -> None:
+    def making(members: str, number: int = 1) -> Standing:
+        wait = Wait(f"new_group{members}", 1.0, "groups", (), number)
+        return Standing(Kind.WAITS, 1.0, wait, (("groups", number),))
+
+    standings = {0: making("(0,2)"), 1: making(""), 2: making("(0,2)")}
+    assert stuck_ranks(standings) == {0: {1}, 1: {0, 2}, 2: {1}}
+    assert stuck_ranks({**standings, 3: _works(0)}) == {}, "who has not come yet may set them free"
+    assert stuck_ranks({0: making("(0,2)"), 1: making("(0,2)"), 2: making("(0,2)")}) == {}
+
+
 def _beat(second: int, **fields: Any) -> dict[str, Any]:
     signs = {
         "main": [1000, 5],

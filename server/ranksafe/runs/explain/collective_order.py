@@ -14,6 +14,8 @@ RECORD = struct.Struct("<QQIIId")
 """As the agent writes it (``ranksafe_agent.detectors.collectives``): number of the call in its rank, its number in
 its group, group, call, place, time."""
 KIND = "collective-mismatch"
+MAKING = "groups"
+"""The name under which the agent counts the making of groups (``ranksafe_agent.detectors.transfers``)."""
 GROUPS_KIND = "different-groups"
 """Ranks make groups of different members at the same time."""
 
@@ -93,6 +95,16 @@ def calls_of(path: Path, names: Sequence[Mapping[str, Any]]) -> dict[Group, Call
         if name is not None:
             calls.kept[number] = Call(str(name), tables["place"].get(place) or (), time)
     return found
+
+
+def groups_made(events: Sequence[Mapping[str, Any]]) -> dict[Group, Calls]:
+    """One rank's calls of ``new_group`` (its ``group-made`` events), as if of one group without members."""
+    calls = Calls()
+    for event in events:
+        number = int(event["number"])
+        calls.kept[number] = Call(str(event.get("call")), event.get("frames") or ())
+        calls.count = max(calls.count, number)
+    return {Group(MAKING, ()): calls}
 
 
 def first_mismatch(

@@ -83,6 +83,9 @@ def _needed(
         for o, each in members.items()
         if each.count(wait.group) < wait.number or _stopped_in(wait, each)
     }
+    if behind and not wait.ranks:
+        # Ranks that make groups of other members may still go on together, until all are there and wait.
+        return frozenset(behind), frozenset()
     never = {
         other
         for other, each in members.items()

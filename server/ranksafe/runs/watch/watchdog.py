@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ranksafe.localization import Language, Translated
-from ranksafe.runs.explain.collective_order import Calls, Group, Mismatch, calls_of, first_mismatch
+from ranksafe.runs.explain.collective_order import (
+    Calls,
+    Group,
+    Mismatch,
+    calls_of,
+    first_mismatch,
+    groups_made,
+)
 from ranksafe.runs.explain.evidence import frames_from, parse_entry
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.remote_paths import LocalFiles, local_files
@@ -214,7 +221,8 @@ class Watchdog:
         if standing.kind is not Kind.WAITS or wait is None:
             return False
         is_counted = wait.group is not None and wait.number is not None and wait.peers is None
-        return is_counted and not wait.frames
+        # Ranks that make groups of other members at the same time may all come through, in a moment.
+        return is_counted and bool(wait.ranks) and not wait.frames
 
     def _ask(self) -> str:
         """A question to all ranks; one that nobody hears (a full disk) stays without an answer."""
@@ -269,7 +277,9 @@ class Watchdog:
             wait = standing.wait
             if wait is None or wait.number is None or (rank, wait.since) in self._compared:
                 continue
-            members = [standings[other] for other in wait.ranks if other in standings]
+            members = [
+                each for other, each in standings.items() if not wait.ranks or other in wait.ranks
+            ]
             if all(each.count(wait.group) >= wait.number for each in members):
                 self._compared.add((rank, wait.since))
                 self._calls = {other: self._read_calls(other) for other in self.ranks}
@@ -280,8 +290,10 @@ class Watchdog:
             lines = journal.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
             return {}
-        names = [e for e in map(parse_entry, lines) if e.get("event") == "collective-name"]
-        return calls_of(journal.with_suffix(".collectives"), names)
+        entries = [parse_entry(line) for line in lines]
+        names = [each for each in entries if each.get("event") == "collective-name"]
+        made = [each for each in entries if each.get("event") == "group-made"]
+        return {**calls_of(journal.with_suffix(".collectives"), names), **groups_made(made)}
 
     def _newest(self) -> float:
         return max((each.beat.time for each in self.ranks.values() if each.beat), default=0.0)

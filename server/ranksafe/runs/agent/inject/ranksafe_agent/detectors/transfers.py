@@ -32,7 +32,7 @@ def hook(watch: Watch, module: Any, in_flight: InFlight | None) -> None:
     for name in _FOR_ALL:
         original = getattr(module, name, None)
         if callable(original):
-            setattr(module, name, _making_groups(watch, name, original))
+            setattr(module, name, _making_groups(watch, module, name, original))
     batch = getattr(module, "batch_isend_irecv", None)
     if callable(batch):
         name = "batch_isend_irecv"
@@ -101,17 +101,24 @@ def _batch(
     return batch
 
 
-def _making_groups(watch: Watch, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+def _making_groups(
+    watch: Watch, module: Any, name: str, original: Callable[..., Any]
+) -> Callable[..., Any]:
     here = waiting.here
 
     def enter(arguments: Any, keywords: Any) -> None:
         count = here.counts[_GROUPS] = here.counts.get(_GROUPS, 0) + 1
-        here.enter(name, _GROUPS, count)
+        call = name
         if name == "new_group":
             ranks = arguments[0] if arguments else keywords.get("ranks")
-            members = None if ranks is None else sorted(int(rank) for rank in ranks)
+            members = None
+            if ranks is not None and len(ranks) < module.get_world_size():
+                members = sorted(int(rank) for rank in ranks)
+                call = f"new_group({','.join(map(str, members))})"
+            told: dict[str, Any] = {"number": count, "members": members, "call": call}
             frames = [frame for frame in stack() if is_user_file(frame["file"])]
-            watch.journal.write("group-made", number=count, members=members, frames=frames)
+            watch.journal.write("group-made", **told, frames=frames)
+        here.enter(call, _GROUPS, count)
 
     @functools.wraps(original)
     def make(*arguments: Any, **keywords: Any) -> Any:
