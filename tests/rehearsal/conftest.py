@@ -160,6 +160,8 @@ def _settings(
         capability=(8, 0),
         multi_processor_count=108,
         memory_bytes=80 * 2**30,
+        driver_memory_bytes=0,
+        context_memory_bytes=0,
         host_memory_bytes=None,
         shrink="off",
         short_epochs=False,

@@ -102,6 +102,8 @@ def nvidia_smi(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
         capability=(8, 9),
         multi_processor_count=58,
         memory_bytes=22563 * 2**20,
+        driver_memory_bytes=0,
+        context_memory_bytes=0,
         host_memory_bytes=None,
         shrink="off",
         short_epochs=False,

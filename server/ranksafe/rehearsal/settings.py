@@ -103,6 +103,10 @@ class ProcessSettings:
     multi_processor_count: int
     memory_bytes: int
     """Capacity of each simulated device."""
+    driver_memory_bytes: int
+    """What the driver keeps of it."""
+    context_memory_bytes: int
+    """What CUDA itself takes of it in a process that uses the device."""
     host_memory_bytes: int | None
     """What all ranks together may use of the real memory; None: not bounded."""
     shrink: str

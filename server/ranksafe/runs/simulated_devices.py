@@ -10,7 +10,7 @@ from pathlib import Path
 
 import ranksafe.rehearsal
 from ranksafe.localization import Translated
-from ranksafe.rehearsal.device_models import DeviceModel, device_model
+from ranksafe.rehearsal.device_models import DeviceModel, device_model, overhead
 from ranksafe.rehearsal.errors import RehearsalNotPossible
 from ranksafe.rehearsal.isolation import host_memory_bound
 from ranksafe.rehearsal.native import BuildStopped, native_files
@@ -70,6 +70,7 @@ def settings_for(
     offline: bool,
 ) -> ProcessSettings:
     """What every process is told."""
+    driver, context = overhead(devices.memory_bytes)
     return ProcessSettings(
         run_directory=str(directory),
         script=str(script.absolute()),
@@ -80,6 +81,8 @@ def settings_for(
         capability=devices.model.capability,
         multi_processor_count=devices.model.multi_processor_count,
         memory_bytes=devices.memory_bytes,
+        driver_memory_bytes=driver,
+        context_memory_bytes=context,
         host_memory_bytes=options.host_memory_bytes or host_memory_bound(),
         shrink=options.shrink.value,
         short_epochs=options.short_epochs,

@@ -8,6 +8,8 @@ from typing import Any
 
 INVALID_DEVICE = 101
 """What CUDA calls ``cudaErrorInvalidDevice``."""
+MEMORY_STATISTICS = 7 * 3 * 4 + 5
+_BLOCK_NUMBERS = 6
 
 
 class DeviceLibrary:
@@ -26,10 +28,15 @@ class DeviceLibrary:
             self._functions[name] = function
         return function
 
-    def configure(self, devices: int, memory_bytes: int) -> None:
-        """Say how many devices there are, and the capacity of each; before the first of them is used."""
-        call = self._function("ranksafe_configure", ctypes.c_int, ctypes.c_int, ctypes.c_int64)
-        call(devices, memory_bytes)
+    def configure(self, devices: int, capability: int, memory: int, driver: int, context: int) -> None:
+        """Say how many devices there are and, in bytes, the capacity of each, the driver's part and CUDA's context;
+        ``capability`` is 10 times major plus minor. Before the first of them is used.
+        """
+        sizes = ctypes.c_int64, ctypes.c_int64, ctypes.c_int64
+        call = self._function(
+            "ranksafe_configure", ctypes.c_int, ctypes.c_int, ctypes.c_int, *sizes
+        )
+        call(devices, capability, memory, driver, context)
 
     def load_device_checks(self, path: str) -> bool:
         """Read which operators check their devices, and under which name; False where it cannot be read."""
@@ -60,12 +67,44 @@ class DeviceLibrary:
         """Note that this process uses its devices: those forked from it may not."""
         self._function("ranksafe_use_devices", ctypes.c_int)()
 
-    def memory_statistic(self, device: int, name: str) -> int:
-        """One number of a device's memory; the names are in native/src/c_interface.cpp."""
-        call = self._function(
-            "ranksafe_memory_statistic", ctypes.c_int64, ctypes.c_int, ctypes.c_char_p
+    def memory_in_use(self, device: int) -> int:
+        """Bytes of a device that nobody can have: segments, CUDA's context, the driver's."""
+        return int(
+            self._function("ranksafe_memory_in_use", ctypes.c_int64, ctypes.c_int)(device)
         )
-        return int(call(device, name.encode()))
+
+    def memory_statistics(self, device: int) -> list[int]:
+        """All numbers of a device's allocator, in the order of native/src/c_interface.cpp."""
+        call = self._function(
+            "ranksafe_memory_statistics", None, ctypes.c_int, ctypes.POINTER(ctypes.c_int64)
+        )
+        values = (ctypes.c_int64 * MEMORY_STATISTICS)()
+        call(device, values)
+        return list(values)
+
+    def memory_blocks(self, device: int) -> list[list[int]]:
+        """All blocks by address, each as six numbers, in the order of native/src/c_interface.cpp."""
+        call = self._function(
+            "ranksafe_memory_blocks",
+            ctypes.c_int64,
+            ctypes.c_int,
+            ctypes.POINTER(ctypes.c_int64),
+            ctypes.c_int64,
+        )
+        capacity = 0
+        while True:
+            values = (ctypes.c_int64 * (_BLOCK_NUMBERS * capacity))()
+            count = int(call(device, values, capacity))
+            if count <= capacity:
+                return [
+                    list(values[at : at + _BLOCK_NUMBERS])
+                    for at in range(0, count * _BLOCK_NUMBERS, _BLOCK_NUMBERS)
+                ]
+            capacity = count + 1024
+
+    def clear_workspaces(self) -> None:
+        """Give back what CUDA's libraries have taken for themselves."""
+        self._function("ranksafe_clear_workspaces", None)()
 
     def reset_peak(self, device: int) -> None:
         """Let the peaks begin anew at what is held now."""

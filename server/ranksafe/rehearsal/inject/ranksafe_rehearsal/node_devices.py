@@ -68,4 +68,4 @@ def memory_used(device: int) -> int:
     known = None if state is None else state._devices
     if known is None or device not in known.physical:
         return 0
-    return int(known.library.memory_statistic(known.physical.index(device), "reserved"))
+    return int(known.library.memory_in_use(known.physical.index(device)))

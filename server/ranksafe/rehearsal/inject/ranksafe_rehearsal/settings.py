@@ -33,6 +33,8 @@ class Settings:
         self.capability: tuple[int, int] = (int(major), int(minor))
         self.multi_processor_count: int = int(data["multi_processor_count"])
         self.memory_bytes: int = int(data["memory_bytes"])
+        self.driver_memory_bytes: int = int(data.get("driver_memory_bytes", 0))
+        self.context_memory_bytes: int = int(data.get("context_memory_bytes", 0))
         host_memory = data.get("host_memory_bytes")
         self.host_memory_bytes: int | None = None if host_memory is None else int(host_memory)
         self.shrink: str = data.get("shrink", "off")

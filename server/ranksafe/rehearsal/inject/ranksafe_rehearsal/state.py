@@ -58,7 +58,14 @@ class Devices:
 
     def _configure(self) -> None:
         self.physical = visible_devices.visible(self.settings.devices, self.settings.node)
-        self.library.configure(len(self.physical), self.settings.memory_bytes)
+        major, minor = self.settings.capability
+        self.library.configure(
+            len(self.physical),
+            10 * major + minor,
+            self.settings.memory_bytes,
+            self.settings.driver_memory_bytes,
+            self.settings.context_memory_bytes,
+        )
 
 
 _devices: Devices | None = None

@@ -5,28 +5,50 @@
 #include "memory_accounts.h"
 #include "torch_compatibility.h"
 
+#include <atomic>
+#include <memory>
 #include <mutex>
 #include <unordered_set>
 
 namespace ranksafe {
 namespace {
 
-// The context of every data pointer of a simulated device.
-struct DeviceBlock {
-  void* memory; // null when `adopted` owns the bytes
-  int64_t bytes;
-  c10::DeviceIndex device;
-  c10::Storage adopted;
-};
+// Of all devices together, as the tensors asked for it.
+std::atomic<int64_t> bytes_of_all_devices{0};
 
-void release_block(void* context) {
-  auto* block = static_cast<DeviceBlock*>(context);
-  account_release(block->device, block->bytes);
-  if (block->memory != nullptr) {
-    free_host_memory(block->memory);
+// The context of every data pointer of a simulated device.
+class DeviceMemory {
+ public:
+  DeviceMemory(c10::DeviceIndex device, int64_t bytes) : device_(device), block_(take_block(device, bytes)) {
+    bytes_of_all_devices.fetch_add(block_->requested, std::memory_order_relaxed);
   }
-  delete block;
-}
+  ~DeviceMemory() {
+    bytes_of_all_devices.fetch_sub(block_->requested, std::memory_order_relaxed);
+    give_block_back(device_, block_);
+    if (memory_ != nullptr) {
+      free_host_memory(memory_);
+    }
+  }
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+
+  void* allocate_on_host() {
+    memory_ = allocate_host_memory(static_cast<std::size_t>(block_->requested));
+    return memory_;
+  }
+  void adopt(const c10::Storage& storage) {
+    adopted_ = storage;
+  }
+  static void release(void* context) {
+    delete static_cast<DeviceMemory*>(context);
+  }
+
+ private:
+  c10::DeviceIndex device_;
+  Block* block_;
+  void* memory_ = nullptr; // null when `adopted_` owns the bytes
+  c10::Storage adopted_;
+};
 
 #if RANKSAFE_DEVICE_ALLOCATOR_INTERFACE
 using DeviceAllocatorBase = c10::DeviceAllocator;
@@ -41,18 +63,11 @@ class SimulatedDeviceAllocator final : public DeviceAllocatorBase {
     const c10::DeviceIndex index = current_device();
     const c10::Device device(c10::DeviceType::CUDA, index);
     if (bytes == 0) {
-      return {nullptr, nullptr, &release_block, device};
+      return {nullptr, nullptr, &DeviceMemory::release, device};
     }
-    const auto size = static_cast<int64_t>(bytes);
-    account_allocation(index, size);
-    void* memory = nullptr;
-    try {
-      memory = allocate_host_memory(bytes);
-    } catch (...) {
-      account_release(index, size);
-      throw;
-    }
-    return {memory, new DeviceBlock{memory, size, index, {}}, &release_block, device};
+    auto memory = std::make_unique<DeviceMemory>(index, static_cast<int64_t>(bytes));
+    void* address = memory->allocate_on_host();
+    return {address, memory.release(), &DeviceMemory::release, device};
   }
   c10::DeleterFnPtr raw_deleter() const override {
     return nullptr;
@@ -72,22 +87,30 @@ class SimulatedDeviceAllocator final : public DeviceAllocatorBase {
   }
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
-    const MemoryStatistics now = memory_statistics(device);
+    const AllocatorStatistics now = memory_statistics(device);
     c10::CachingDeviceAllocator::DeviceStats statistics;
-    constexpr auto kAll = static_cast<std::size_t>(c10::CachingAllocator::StatType::AGGREGATE);
-    const auto fill = [](c10::CachingAllocator::Stat& stat, int64_t current, int64_t peak, int64_t total) {
-      stat.current = current;
-      stat.peak = peak;
-      stat.allocated = total;
-      stat.freed = total - current;
+    const auto fill = [](c10::CachingAllocator::StatArray& target, const StatisticByPool& source) {
+      for (std::size_t pool = 0; pool < source.size(); ++pool) {
+        target[pool].current = source[pool].current;
+        target[pool].peak = source[pool].peak;
+        target[pool].allocated = source[pool].allocated;
+        target[pool].freed = source[pool].freed;
+      }
     };
-    fill(statistics.allocated_bytes[kAll], now.allocated, now.allocated_peak, now.allocated_total);
-    fill(statistics.active_bytes[kAll], now.allocated, now.allocated_peak, now.allocated_total);
-    fill(statistics.requested_bytes[kAll], now.requested, now.requested_peak, now.requested_total);
-    fill(statistics.reserved_bytes[kAll], now.reserved, now.reserved_peak, now.reserved_peak);
-    fill(statistics.allocation[kAll], now.blocks, now.blocks_peak, now.blocks_total);
-    fill(statistics.active[kAll], now.blocks, now.blocks_peak, now.blocks_total);
-    statistics.num_ooms = now.out_of_memory;
+    fill(statistics.allocation, now.allocation);
+    fill(statistics.segment, now.segment);
+    fill(statistics.active, now.allocation);
+    fill(statistics.inactive_split, now.inactive_split);
+    fill(statistics.allocated_bytes, now.allocated_bytes);
+    fill(statistics.reserved_bytes, now.reserved_bytes);
+    fill(statistics.active_bytes, now.allocated_bytes);
+    fill(statistics.inactive_split_bytes, now.inactive_split_bytes);
+    fill(statistics.requested_bytes, now.requested_bytes);
+    statistics.num_alloc_retries = now.num_alloc_retries;
+    statistics.num_ooms = now.num_ooms;
+    statistics.num_sync_all_streams = now.num_sync_all_streams;
+    statistics.num_device_alloc = now.num_device_alloc;
+    statistics.num_device_free = now.num_device_free;
     return statistics;
   }
   void resetAccumulatedStats(c10::DeviceIndex device) override {
@@ -98,8 +121,8 @@ class SimulatedDeviceAllocator final : public DeviceAllocatorBase {
   }
 #if RANKSAFE_TORCH_AT_LEAST(2, 10)
   std::pair<std::size_t, std::size_t> getMemoryInfo(c10::DeviceIndex device) override {
-    const int64_t total = device_capacity();
-    return {static_cast<std::size_t>(total - memory_statistics(device).reserved), static_cast<std::size_t>(total)};
+    const int64_t total = device_capacity().memory;
+    return {static_cast<std::size_t>(total - memory_in_use(device)), static_cast<std::size_t>(total)};
   }
 #endif
 #endif
@@ -169,11 +192,17 @@ bool is_pinned(const void* pointer) {
 }
 
 c10::DataPtr adopt_host_storage(const c10::Storage& storage, c10::DeviceIndex device) {
-  const auto bytes = static_cast<int64_t>(storage.nbytes());
-  account_allocation(device, bytes);
-  auto* block = new DeviceBlock{nullptr, bytes, device, storage};
-  return {
-      const_cast<void*>(storage.data()), block, &release_block, c10::Device(c10::DeviceType::CUDA, device)};
+  const c10::Device place(c10::DeviceType::CUDA, device);
+  if (storage.nbytes() == 0) {
+    return {nullptr, nullptr, &DeviceMemory::release, place};
+  }
+  auto memory = std::make_unique<DeviceMemory>(device, static_cast<int64_t>(storage.nbytes()));
+  memory->adopt(storage);
+  return {const_cast<void*>(storage.data()), memory.release(), &DeviceMemory::release, place};
+}
+
+int64_t simulated_bytes() {
+  return bytes_of_all_devices.load(std::memory_order_relaxed);
 }
 
 } // namespace ranksafe

@@ -14,4 +14,7 @@ bool is_pinned(const void* pointer);
 // Memory of a host tensor, entered in the device's account from now on. Raises torch.OutOfMemoryError.
 c10::DataPtr adopt_host_storage(const c10::Storage& storage, c10::DeviceIndex device);
 
+// Bytes of all devices' tensors together.
+int64_t simulated_bytes();
+
 } // namespace ranksafe

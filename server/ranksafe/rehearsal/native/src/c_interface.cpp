@@ -1,17 +1,21 @@
 // What the Python half calls, through ctypes. Sizes are bytes, devices are indices from 0.
 //
-//   ranksafe_configure(device_count, memory_bytes)       before torch is imported; returns the number of devices
+//   ranksafe_configure(device_count, capability, memory, driver, context)   before torch is imported: 10 times major plus
+//       minor, then bytes of each device, of the driver and of CUDA's context; returns the number of devices
 //   ranksafe_device_count, ranksafe_current_device, ranksafe_set_device(device) -> 0, or 101 for a wrong ordinal
 //   ranksafe_in_bad_fork()                               1 in a process forked from one that used the devices
 //   ranksafe_use_devices()                               notes that this process uses its devices (torch.cuda.init)
-//   ranksafe_memory_allocated / _peak / _reset_peak (device), ranksafe_memory_total()
-//   ranksafe_memory_reserved / _reserved_peak (device), ranksafe_memory_reset_accumulated(device)
-//   ranksafe_memory_statistic(device, name)              one of: allocated, allocated_peak, allocated_total, requested,
-//       requested_peak, requested_total, reserved, reserved_peak, blocks, blocks_peak, blocks_total, out_of_memory;
-//       -1 for another name
+//   ranksafe_memory_statistics(device, values)           fills 89 numbers: for allocation, segment, inactive_split,
+//       allocated_bytes, reserved_bytes, inactive_split_bytes and requested_bytes in all, small and large pools the current,
+//       peak, allocated and freed amount; then num_alloc_retries, num_ooms, num_sync_all_streams, num_device_alloc,
+//       num_device_free
+//   ranksafe_memory_blocks(device, values, capacity)     fills 6 numbers for each block: its segment's address, its own,
+//       size, requested bytes (0: free), stream, 1 in the large pool; returns the number of blocks, of which only those
+//       that fit `capacity` blocks are written
+//   ranksafe_memory_reset_peak(device), ranksafe_memory_reset_accumulated(device)
+//   ranksafe_memory_total(), ranksafe_memory_in_use(device)   bytes
 //   ranksafe_empty_cache(device), ranksafe_set_memory_fraction(device, fraction), ranksafe_memory_fraction(device)
-//   ranksafe_allocation_count(device)                    allocations since the start
-//   ranksafe_out_of_memory_count(device)
+//   ranksafe_clear_workspaces()                          gives back what CUDA's libraries have taken
 //   ranksafe_host_memory_limit(bytes)                    0 or less: not bounded
 //   ranksafe_storage_resize(storage_impl, bytes)         UntypedStorage.resize_ on a device; 0, or -1 out of memory
 //   ranksafe_load_device_checks(path)                    the table of native/device_checks.py; 0, or -1 not readable;
@@ -31,13 +35,12 @@
 #include "generators.h"
 #include "host_execution.h"
 #include "host_memory.h"
+#include "library_workspaces.h"
 #include "memory_accounts.h"
 #include "simulation_limit.h"
 #include "streams_and_events.h"
 
 #include <ATen/native/Resize.h>
-
-#include <cstring>
 
 #ifdef _WIN32
 #define RANKSAFE_EXPORT extern "C" __declspec(dllexport)
@@ -45,8 +48,9 @@
 #define RANKSAFE_EXPORT extern "C" __attribute__((visibility("default")))
 #endif
 
-RANKSAFE_EXPORT int ranksafe_configure(int device_count, int64_t memory_bytes) {
-  ranksafe::configure_devices(device_count, memory_bytes);
+RANKSAFE_EXPORT int ranksafe_configure(
+    int device_count, int capability, int64_t memory, int64_t driver, int64_t context) {
+  ranksafe::configure_devices(device_count, capability, {memory, driver, context});
   return ranksafe::device_count();
 }
 
@@ -78,12 +82,40 @@ RANKSAFE_EXPORT int ranksafe_use_devices() {
   return 0;
 }
 
-RANKSAFE_EXPORT int64_t ranksafe_memory_allocated(int device) {
-  return ranksafe::memory_statistics(device).allocated;
+RANKSAFE_EXPORT void ranksafe_memory_statistics(int device, int64_t* values) {
+  const ranksafe::AllocatorStatistics now = ranksafe::memory_statistics(device);
+  for (const ranksafe::StatisticByPool& by_pool :
+       {now.allocation,
+        now.segment,
+        now.inactive_split,
+        now.allocated_bytes,
+        now.reserved_bytes,
+        now.inactive_split_bytes,
+        now.requested_bytes}) {
+    for (const ranksafe::Statistic& statistic : by_pool) {
+      for (const int64_t value : {statistic.current, statistic.peak, statistic.allocated, statistic.freed}) {
+        *values++ = value;
+      }
+    }
+  }
+  for (const int64_t value :
+       {now.num_alloc_retries, now.num_ooms, now.num_sync_all_streams, now.num_device_alloc, now.num_device_free}) {
+    *values++ = value;
+  }
 }
 
-RANKSAFE_EXPORT int64_t ranksafe_memory_peak(int device) {
-  return ranksafe::memory_statistics(device).allocated_peak;
+RANKSAFE_EXPORT int64_t ranksafe_memory_blocks(int device, int64_t* values, int64_t capacity) {
+  const auto blocks = ranksafe::memory_blocks(device);
+  for (const ranksafe::BlockOfSegment& block : blocks) {
+    if (capacity-- <= 0) {
+      break;
+    }
+    for (const int64_t value :
+         {block.segment, block.address, block.size, block.requested, block.stream, int64_t{block.large_pool}}) {
+      *values++ = value;
+    }
+  }
+  return static_cast<int64_t>(blocks.size());
 }
 
 RANKSAFE_EXPORT void ranksafe_memory_reset_peak(int device) {
@@ -95,42 +127,11 @@ RANKSAFE_EXPORT void ranksafe_memory_reset_accumulated(int device) {
 }
 
 RANKSAFE_EXPORT int64_t ranksafe_memory_total() {
-  return ranksafe::device_capacity();
+  return ranksafe::device_capacity().memory;
 }
 
-RANKSAFE_EXPORT int64_t ranksafe_memory_reserved(int device) {
-  return ranksafe::memory_statistics(device).reserved;
-}
-
-RANKSAFE_EXPORT int64_t ranksafe_memory_reserved_peak(int device) {
-  return ranksafe::memory_statistics(device).reserved_peak;
-}
-
-RANKSAFE_EXPORT int64_t ranksafe_memory_statistic(int device, const char* name) {
-  const ranksafe::MemoryStatistics now = ranksafe::memory_statistics(device);
-  const struct {
-    const char* name;
-    int64_t value;
-  } values[] = {
-      {"allocated", now.allocated},
-      {"allocated_peak", now.allocated_peak},
-      {"allocated_total", now.allocated_total},
-      {"requested", now.requested},
-      {"requested_peak", now.requested_peak},
-      {"requested_total", now.requested_total},
-      {"reserved", now.reserved},
-      {"reserved_peak", now.reserved_peak},
-      {"blocks", now.blocks},
-      {"blocks_peak", now.blocks_peak},
-      {"blocks_total", now.blocks_total},
-      {"out_of_memory", now.out_of_memory},
-  };
-  for (const auto& entry : values) {
-    if (std::strcmp(entry.name, name) == 0) {
-      return entry.value;
-    }
-  }
-  return -1;
+RANKSAFE_EXPORT int64_t ranksafe_memory_in_use(int device) {
+  return ranksafe::memory_in_use(device);
 }
 
 RANKSAFE_EXPORT void ranksafe_empty_cache(int device) {
@@ -145,12 +146,8 @@ RANKSAFE_EXPORT double ranksafe_memory_fraction(int device) {
   return ranksafe::memory_fraction(device);
 }
 
-RANKSAFE_EXPORT int64_t ranksafe_allocation_count(int device) {
-  return ranksafe::memory_statistics(device).blocks_total;
-}
-
-RANKSAFE_EXPORT int64_t ranksafe_out_of_memory_count(int device) {
-  return ranksafe::memory_statistics(device).out_of_memory;
+RANKSAFE_EXPORT void ranksafe_clear_workspaces() {
+  ranksafe::clear_library_workspaces();
 }
 
 RANKSAFE_EXPORT void ranksafe_host_memory_limit(int64_t bytes) {

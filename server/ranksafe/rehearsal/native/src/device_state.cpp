@@ -14,7 +14,10 @@ namespace ranksafe {
 namespace {
 
 std::atomic<int> configured_count{0};
-std::atomic<int64_t> configured_capacity{int64_t{80} << 30};
+std::atomic<int> configured_capability{80};
+std::atomic<int64_t> configured_memory{int64_t{80} << 30};
+std::atomic<int64_t> configured_driver{0};
+std::atomic<int64_t> configured_context{0};
 std::atomic<bool> devices_used{false};
 std::atomic<bool> forked_after_use{false};
 thread_local c10::DeviceIndex thread_device = 0;
@@ -47,18 +50,28 @@ void watch_forks() {
 
 } // namespace
 
-void configure_devices(int count, int64_t memory_bytes) {
+void configure_devices(int count, int capability, const DeviceCapacity& capacity) {
   watch_forks();
   configured_count = std::clamp(count, 0, kMaxDevices);
-  configured_capacity = std::max<int64_t>(memory_bytes, 0);
+  configured_capability = capability;
+  configured_memory = std::max<int64_t>(capacity.memory, 0);
+  configured_driver = std::clamp<int64_t>(capacity.driver, 0, configured_memory);
+  configured_context = std::clamp<int64_t>(capacity.context, 0, configured_memory - configured_driver);
 }
 
 int device_count() {
   return configured_count.load(std::memory_order_relaxed);
 }
 
-int64_t device_capacity() {
-  return configured_capacity.load(std::memory_order_relaxed);
+int device_capability() {
+  return configured_capability.load(std::memory_order_relaxed);
+}
+
+DeviceCapacity device_capacity() {
+  return {
+      configured_memory.load(std::memory_order_relaxed),
+      configured_driver.load(std::memory_order_relaxed),
+      configured_context.load(std::memory_order_relaxed)};
 }
 
 c10::DeviceIndex current_device() {

@@ -9,12 +9,19 @@ namespace ranksafe {
 
 inline constexpr int kMaxDevices = 64;
 
-// Called once, before torch looks for devices. Values out of range are clamped.
-void configure_devices(int count, int64_t memory_bytes);
+// Bytes of each device.
+struct DeviceCapacity {
+  int64_t memory; // all that torch reports
+  int64_t driver; // what the driver keeps of it
+  int64_t context; // what CUDA itself takes in each process that uses the device
+};
+
+// Called once, before torch looks for devices. Values out of range are clamped. `capability`: 10 times major plus minor.
+void configure_devices(int count, int capability, const DeviceCapacity& capacity);
 
 int device_count();
-// Bytes of each device.
-int64_t device_capacity();
+int device_capability();
+DeviceCapacity device_capacity();
 
 c10::DeviceIndex current_device();
 // No check: the caller has made one or got the index from this library.

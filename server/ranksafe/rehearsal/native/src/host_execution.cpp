@@ -4,6 +4,7 @@
 #include "device_state.h"
 #include "generators.h"
 #include "host_alias.h"
+#include "library_workspaces.h"
 #include "simulation_limit.h"
 #include "low_precision.h"
 #include "type_check.h"
@@ -227,6 +228,7 @@ void execute_on_host(const c10::OperatorHandle& op, const OperatorPlan& plan, to
     check_types(plan, arguments);
   }
   const std::optional<c10::DeviceIndex> target = target_device(plan, arguments);
+  const MatrixLibrary library = matrix_library(plan, arguments);
   CallAliases aliases;
   replace_arguments(plan, arguments, target, aliases);
   if (C10_UNLIKELY(plan.draws_without_generator && target.has_value())) {
@@ -238,6 +240,7 @@ void execute_on_host(const c10::OperatorHandle& op, const OperatorPlan& plan, to
   aliases.apply_writes();
   if (C10_LIKELY(target.has_value() && !plan.returns_host_tensors)) {
     wrap_results(plan, stack, *target, aliases);
+    take_workspace(library, *target); // after the result, as CUDA's kernels do
   }
 }
 

@@ -1,7 +1,8 @@
 #include "host_memory.h"
 
-#include "simulation_limit.h"
+#include "allocators.h"
 #include "memory_accounts.h"
+#include "simulation_limit.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>

@@ -1,26 +1,28 @@
 #include "memory_accounts.h"
 
 #include "device_state.h"
+#include "streams_and_events.h"
 #include "torch_compatibility.h"
 
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstdio>
 #include <mutex>
+#include <optional>
 
 namespace ranksafe {
 namespace {
 
 struct Account {
   std::mutex mutex;
-  MemoryStatistics statistics;
-  int64_t small_bytes = 0;
-  int64_t shared_bytes = 0;
-  int64_t large_bytes = 0;
-  double fraction = 1.0;
+  CachingAllocator allocator;
+  std::optional<double> fraction; // none until somebody chooses one
+
+  int64_t reserved() const {
+    return allocator.statistics().reserved_bytes[kBothPools].current;
+  }
 };
 
 std::array<Account, kMaxDevices>& accounts() {
@@ -28,60 +30,34 @@ std::array<Account, kMaxDevices>& accounts() {
   return *all;
 }
 
-std::atomic<int64_t> bytes_of_all_devices{0};
-
-int64_t rounded_up(int64_t bytes, int64_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
-// What CUDA would be asked for, were nothing cached: the size that its out-of-memory message names.
-int64_t segment_bytes(int64_t block) {
-  if (block <= kSmallAllocation) {
-    return kSmallSegment;
+std::optional<int64_t> allowed_bytes(const Account& account) {
+  if (!account.fraction.has_value()) {
+    return std::nullopt;
   }
-  return block < kSharedSegmentLimit ? kSharedSegment : rounded_up(block, kSmallSegment);
+  return static_cast<int64_t>(*account.fraction * static_cast<double>(device_capacity().memory));
 }
 
-int64_t& pool_of(Account& account, int64_t block) {
-  if (block <= kSmallAllocation) {
-    return account.small_bytes;
-  }
-  return block < kSharedSegmentLimit ? account.shared_bytes : account.large_bytes;
+int64_t bytes_for_segments(const Account& account) {
+  const DeviceCapacity capacity = device_capacity();
+  const int64_t left = capacity.memory - capacity.driver - capacity.context;
+  return std::min(left, allowed_bytes(account).value_or(left));
 }
 
-int64_t segments_in_use(const Account& account) {
-  return rounded_up(account.small_bytes, kSmallSegment) + rounded_up(account.shared_bytes, kSharedSegment) +
-      rounded_up(account.large_bytes, kSmallSegment);
-}
-
-[[noreturn]] void raise_out_of_memory(c10::DeviceIndex device, int64_t block, const MemoryStatistics& statistics, int64_t limit) {
-  const int64_t total = device_capacity();
-  // CUDA's allocator gives its cache back before it gives up.
-  const int64_t reserved = std::clamp(statistics.reserved, statistics.allocated, std::max(limit, statistics.allocated));
-  const int64_t free = std::max<int64_t>(total - reserved, 0);
-  const std::string allowed = limit < total ? format_bytes(limit) + " allowed; " : "";
-  TORCH_CHECK_WITH(
-      OutOfMemoryError,
-      false,
-      "CUDA out of memory. Tried to allocate ",
-      format_bytes(segment_bytes(block)),
-      ". GPU ",
-      static_cast<int>(device),
-      " has a total capacity of ",
-      format_bytes(total),
-      " of which ",
-      format_bytes(free),
-      " is free. Including non-PyTorch memory, this process has ",
-      format_bytes(reserved),
-      " memory in use. ",
-      allowed,
-      "Of the allocated memory ",
-      format_bytes(statistics.allocated),
-      " is allocated by PyTorch, and ",
-      format_bytes(reserved - statistics.allocated),
+// The text of torch 2.11 on an H100 (tests/gpu_check/measured).
+std::string out_of_memory_text(c10::DeviceIndex device, int64_t bytes, const Account& account) {
+  const DeviceCapacity capacity = device_capacity();
+  const int64_t allocated = account.allocator.statistics().allocated_bytes[kBothPools].current;
+  const int64_t of_process = capacity.context + account.reserved();
+  const std::optional<int64_t> allowed = allowed_bytes(account);
+  return "CUDA out of memory. Tried to allocate " + format_bytes(segment_bytes(bytes)) + ". GPU " +
+      std::to_string(static_cast<int>(device)) + " has a total capacity of " + format_bytes(capacity.memory) +
+      " of which " + format_bytes(std::max<int64_t>(capacity.memory - capacity.driver - of_process, 0)) +
+      " is free. Including non-PyTorch memory, this process has " + format_bytes(of_process) + " memory in use. " +
+      (allowed.has_value() ? format_bytes(*allowed) + " allowed; " : "") + "Of the allocated memory " +
+      format_bytes(allocated) + " is allocated by PyTorch, and " + format_bytes(account.reserved() - allocated) +
       " is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting "
-      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  "
-      "(" RANKSAFE_MEMORY_DOCUMENTATION ")");
+      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory "
+      "Management  (" RANKSAFE_MEMORY_DOCUMENTATION ")";
 }
 
 } // namespace
@@ -101,86 +77,56 @@ std::string format_bytes(int64_t bytes) {
   return text;
 }
 
-void account_allocation(c10::DeviceIndex device, int64_t bytes) {
-  if (bytes <= 0) {
-    return;
-  }
-  const int64_t block = rounded_up(bytes, kBlockBytes);
+Block* take_block(c10::DeviceIndex device, int64_t bytes) {
   Account& account = accounts()[device];
-  MemoryStatistics at_failure;
-  int64_t limit = 0;
+  const c10::StreamId stream = current_stream(device).id();
+  std::string full;
   {
     std::lock_guard<std::mutex> lock(account.mutex);
-    MemoryStatistics& now = account.statistics;
-    limit = static_cast<int64_t>(static_cast<double>(device_capacity()) * account.fraction);
-    if (now.allocated + block <= limit) {
-      now.allocated += block;
-      now.allocated_total += block;
-      now.allocated_peak = std::max(now.allocated_peak, now.allocated);
-      now.requested += bytes;
-      now.requested_total += bytes;
-      now.requested_peak = std::max(now.requested_peak, now.requested);
-      now.blocks += 1;
-      now.blocks_total += 1;
-      now.blocks_peak = std::max(now.blocks_peak, now.blocks);
-      pool_of(account, block) += block;
-      now.reserved = std::min(std::max(now.reserved, segments_in_use(account)), std::max(limit, now.allocated));
-      now.reserved_peak = std::max(now.reserved_peak, now.reserved);
-      bytes_of_all_devices.fetch_add(block, std::memory_order_relaxed);
-      return;
+    if (Block* block = account.allocator.take(bytes, stream, bytes_for_segments(account))) {
+      return block;
     }
-    now.out_of_memory += 1;
-    at_failure = now;
+    full = out_of_memory_text(device, bytes, account);
   }
-  raise_out_of_memory(device, block, at_failure, limit);
+  TORCH_CHECK_WITH(OutOfMemoryError, false, full);
 }
 
-void account_release(c10::DeviceIndex device, int64_t bytes) noexcept {
-  if (bytes <= 0) {
-    return;
-  }
-  const int64_t block = rounded_up(bytes, kBlockBytes);
+void give_block_back(c10::DeviceIndex device, Block* block) noexcept {
   Account& account = accounts()[device];
   std::lock_guard<std::mutex> lock(account.mutex);
-  account.statistics.allocated -= block;
-  account.statistics.requested -= bytes;
-  account.statistics.blocks -= 1;
-  pool_of(account, block) -= block;
-  bytes_of_all_devices.fetch_sub(block, std::memory_order_relaxed);
+  account.allocator.give_back(block);
 }
 
-MemoryStatistics memory_statistics(int device) {
+AllocatorStatistics memory_statistics(int device) {
   if (device < 0 || device >= kMaxDevices) {
     return {};
   }
   Account& account = accounts()[device];
   std::lock_guard<std::mutex> lock(account.mutex);
-  return account.statistics;
+  return account.allocator.statistics();
 }
 
 void reset_peak_memory(int device) {
   Account& account = accounts().at(device);
   std::lock_guard<std::mutex> lock(account.mutex);
-  MemoryStatistics& now = account.statistics;
-  now.allocated_peak = now.allocated;
-  now.requested_peak = now.requested;
-  now.reserved_peak = now.reserved;
-  now.blocks_peak = now.blocks;
+  account.allocator.reset_peaks();
 }
 
 void reset_accumulated_memory(int device) {
   Account& account = accounts().at(device);
   std::lock_guard<std::mutex> lock(account.mutex);
-  account.statistics.allocated_total = 0;
-  account.statistics.requested_total = 0;
-  account.statistics.blocks_total = 0;
-  account.statistics.out_of_memory = 0;
+  account.allocator.reset_sums();
 }
 
 void empty_cache(int device) {
   Account& account = accounts().at(device);
   std::lock_guard<std::mutex> lock(account.mutex);
-  account.statistics.reserved = segments_in_use(account);
+  account.allocator.release_free_segments();
+}
+
+int64_t memory_in_use(int device) {
+  const int64_t reserved = memory_statistics(device).reserved_bytes[kBothPools].current;
+  return device_capacity().driver + device_capacity().context + reserved;
 }
 
 void set_memory_fraction(int device, double fraction) {
@@ -192,11 +138,20 @@ void set_memory_fraction(int device, double fraction) {
 double memory_fraction(int device) {
   Account& account = accounts().at(device);
   std::lock_guard<std::mutex> lock(account.mutex);
-  return account.fraction;
+  return account.fraction.value_or(1.0);
 }
 
-int64_t simulated_bytes() {
-  return bytes_of_all_devices.load(std::memory_order_relaxed);
+std::vector<BlockOfSegment> memory_blocks(int device) {
+  Account& account = accounts().at(device);
+  std::lock_guard<std::mutex> lock(account.mutex);
+  std::vector<BlockOfSegment> blocks;
+  for (const Block* first : account.allocator.segments()) {
+    for (const Block* block = first; block != nullptr; block = block->next) {
+      blocks.push_back(
+          {first->address, block->address, block->size, block->requested, block->stream, block->pool == kLargePool});
+    }
+  }
+  return blocks;
 }
 
 } // namespace ranksafe

@@ -62,6 +62,30 @@ bool is_slow_in_low_precision(const std::string& name) {
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
+// Those that ask for a handle: aten/src/ATen/native/cuda/Blas.cpp, torch 2.8 to 2.13. An operator that is composed of
+// others is not here: they are.
+PlannedLibrary matrix_library_of(const c10::OperatorName& name) {
+  static const auto* libraries = new std::unordered_map<std::string, PlannedLibrary>{
+      {"aten::mm", PlannedLibrary::cublas},
+      {"aten::bmm", PlannedLibrary::cublas},
+      {"aten::baddbmm", PlannedLibrary::cublas},
+      {"aten::baddbmm_", PlannedLibrary::cublas},
+      {"aten::addbmm", PlannedLibrary::cublas}, // a CPU kernel of its own, one product after another on CUDA
+      {"aten::addbmm_", PlannedLibrary::cublas},
+      {"aten::addmv", PlannedLibrary::cublas},
+      {"aten::addmv_", PlannedLibrary::cublas},
+      {"aten::dot", PlannedLibrary::cublas},
+      {"aten::vdot", PlannedLibrary::cublas},
+      {"aten::addmm", PlannedLibrary::cublas_or_lt},
+      {"aten::addmm_", PlannedLibrary::cublas},
+      {"aten::_addmm_activation", PlannedLibrary::cublas_or_lt},
+      {"aten::_int_mm", PlannedLibrary::cublas_lt},
+      {"aten::_scaled_mm", PlannedLibrary::cublas_lt},
+  };
+  const auto found = libraries->find(name.name);
+  return found == libraries->end() ? PlannedLibrary::none : found->second;
+}
+
 std::optional<ArgumentKind> kind_of(const c10::Argument& argument) {
   c10::TypePtr type = argument.real_type();
   if (auto optional = type->cast<c10::OptionalType>()) {
@@ -198,6 +222,7 @@ OperatorPlan make_plan(const c10::OperatorHandle& op, c10::DispatchKey device_ke
   plan.returns_host_tensors = starts_with(plan.name, "aten::_nested_tensor_s"); // sizes, strides, storage offsets
   if (device_key == c10::DispatchKey::CUDA) {
     plan.kernel_without_whole_numbers = kernel_without_whole_numbers(plan.name);
+    plan.matrix_library = matrix_library_of(name);
   }
   plan.work_key = work_key_of(op, device_key);
   const char* key = wrapper_key(device_key);

@@ -37,6 +37,9 @@ enum class DeviceCheck : uint8_t {
   convolution, // compares the types of input, weight and bias first
 };
 
+// Which library multiplies matrices in the operator's CUDA kernel; library_workspaces.h.
+enum class PlannedLibrary : uint8_t { none, cublas, cublas_lt, cublas_or_lt };
+
 struct OperatorPlan {
   std::string name; // "aten::add.Tensor"
   std::string wrapper; // "wrapper_CUDA_add_Tensor"
@@ -53,6 +56,7 @@ struct OperatorPlan {
   bool low_precision_retry = false; // CUDA computes half precision where the CPU kernel may refuse
   bool slow_in_low_precision = false; // a half precision takes the CPU kernel many times as long as float32
   const char* kernel_without_whole_numbers = nullptr; // type_check.h
+  PlannedLibrary matrix_library = PlannedLibrary::none;
   c10::DispatchKey work_key = c10::DispatchKey::Undefined; // Undefined: nothing can do the work
 };
 

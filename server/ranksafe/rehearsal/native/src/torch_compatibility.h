@@ -19,8 +19,8 @@
 #define RANKSAFE_DEVICE_ALLOCATOR_INTERFACE 0
 #endif
 
-// The address in CUDA's out-of-memory message, read in libc10_cuda.so of torch 2.15.0.
-#if RANKSAFE_TORCH_AT_LEAST(2, 15)
+// The address in CUDA's out-of-memory message: torch 2.11.0 on an H100, libc10_cuda.so of torch 2.15.0.
+#if RANKSAFE_TORCH_AT_LEAST(2, 11)
 #define RANKSAFE_MEMORY_DOCUMENTATION \
   "https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf"
 #else
@@ -39,4 +39,16 @@
 #define RANKSAFE_OVERRIDE_SINCE_2_9 override
 #else
 #define RANKSAFE_OVERRIDE_SINCE_2_9
+#endif
+
+// Who owns the workspaces of cuBLAS and cuBLASLt (aten/src/ATen/cuda/CublasHandlePool.cpp).
+#define RANKSAFE_WORKSPACES_APART 0 // one of each kind, kept for good: measured with torch 2.11
+#define RANKSAFE_WORKSPACES_SHARED 1 // cuBLASLt takes cuBLAS's, kept for good: pull request 175879, March 2026
+#define RANKSAFE_WORKSPACES_OF_A_CALL 2 // given back after each call: pull request 194311, August 2026
+#if RANKSAFE_TORCH_AT_LEAST(2, 15)
+#define RANKSAFE_WORKSPACES RANKSAFE_WORKSPACES_OF_A_CALL
+#elif RANKSAFE_TORCH_AT_LEAST(2, 12)
+#define RANKSAFE_WORKSPACES RANKSAFE_WORKSPACES_SHARED
+#else
+#define RANKSAFE_WORKSPACES RANKSAFE_WORKSPACES_APART
 #endif

@@ -110,7 +110,8 @@ def require_initialization_after_fork() -> None:
 
 def has_primary_context(device: int) -> bool:
     """``torch._C._cuda_hasPrimaryContext``: whether anything was put on the device."""
-    return devices().library.memory_statistic(device, "blocks_total") > 0
+    allocations = devices().library.memory_statistics(device)[:4]
+    return any(allocations)
 
 
 def bindings() -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""Memory statistics: what tensors hold is counted exactly, what a caching allocator would keep is estimated."""
+"""Memory statistics: what CUDA's caching allocator would hold (native/src/caching_allocator.h)."""
 
 from __future__ import annotations
 
 import os
+from itertools import groupby
 from typing import Any
 
 from .. import journal
@@ -10,58 +11,42 @@ from ..limits import refuse
 from ..state import devices
 from .current_device import initialize_lazily
 
-_SEGMENT = 2 << 20
-"""Small tensors share segments of two MiB (c10/cuda/CUDACachingAllocator.cpp of torch 2.13, ``kSmallBuffer``)."""
+_BY_POOL = (
+    "allocation",
+    "segment",
+    "inactive_split",
+    "allocated_bytes",
+    "reserved_bytes",
+    "inactive_split_bytes",
+    "requested_bytes",
+)
+_POOLS = ("all", "small_pool", "large_pool")
+_AMOUNTS = ("current", "peak", "allocated", "freed")
+_COUNTS = (
+    "num_alloc_retries",
+    "num_ooms",
+    "num_sync_all_streams",
+    "num_device_alloc",
+    "num_device_free",
+)
 _metadata = [""]
-
-
-def _held(device: int, name: str) -> int:
-    return devices().library.memory_statistic(device, name)
-
-
-def _stat(current: int, peak: int, allocated: int) -> dict[str, int]:
-    return {
-        "current": current,
-        "peak": peak,
-        "allocated": allocated,
-        "freed": allocated - current,
-    }
-
-
-def _pools(stat: dict[str, int]) -> dict[str, dict[str, int]]:
-    """Everything is counted as one pool: the division by size says nothing about a simulation."""
-    return {"all": stat, "large_pool": stat, "small_pool": _stat(0, 0, 0)}
-
-
-def _counted(device: int, name: str) -> dict[str, dict[str, int]]:
-    peak = _held(device, f"{name}_peak")
-    total = _held(device, f"{name}_total")
-    return _pools(_stat(_held(device, name), peak, peak if total < 0 else total))
 
 
 def memory_stats(device: int) -> dict[str, Any]:
     """``torch._C._cuda_memoryStats``, keys of torch 2.13."""
-    blocks, held = _counted(device, "blocks"), _counted(device, "allocated")
-    reserved = _counted(device, "reserved")
-    segments = reserved["all"]["current"] // _SEGMENT
-    refused = _held(device, "out_of_memory")
-    nothing = _stat(0, 0, 0)
+    values = iter(devices().library.memory_statistics(device))
+    told: dict[str, Any] = {
+        name: {pool: {amount: next(values) for amount in _AMOUNTS} for pool in _POOLS}
+        for name in _BY_POOL
+    }
+    told.update((name, next(values)) for name in _COUNTS)
+    nothing = dict.fromkeys(_AMOUNTS, 0)
+    # No work is ever pending on a block, and no block is kept whole for its size.
     return {
-        "num_alloc_retries": refused,
-        "num_ooms": refused,
+        **told,
+        "active": told["allocation"],
+        "active_bytes": told["allocated_bytes"],
         "max_split_size": -1,
-        "num_sync_all_streams": 0,
-        "num_device_alloc": segments,
-        "num_device_free": 0,
-        "allocation": blocks,
-        "segment": _pools(_stat(segments, segments, segments)),
-        "active": blocks,
-        "inactive_split": _pools(nothing),
-        "allocated_bytes": held,
-        "reserved_bytes": reserved,
-        "active_bytes": held,
-        "inactive_split_bytes": _pools(nothing),
-        "requested_bytes": _counted(device, "requested"),
         "oversize_allocations": nothing,
         "oversize_segments": nothing,
     }
@@ -88,7 +73,7 @@ def memory_info(device: Any = None) -> tuple[int, int]:
     library = devices().library
     index = library.current_device() if device is None else int(device)
     total = library.memory_total()
-    return max(0, total - _held(index, "reserved")), total
+    return max(0, total - library.memory_in_use(index)), total
 
 
 def set_fraction(fraction: float, device: int) -> None:
@@ -97,14 +82,15 @@ def set_fraction(fraction: float, device: int) -> None:
 
 
 def snapshot(*_: Any) -> dict[str, Any]:
-    """``torch._C._cuda_memorySnapshot``: one segment for each device that holds tensors."""
-    segments = []
-    for device in range(len(devices().physical)):
-        held = _held(device, "allocated")
-        if held:
-            segments.append(_segment(device, held))
+    """``torch._C._cuda_memorySnapshot``: segments and blocks, without the history."""
     return {
-        "segments": segments,
+        "segments": [
+            _segment(device, list(blocks))
+            for device in range(len(devices().physical))
+            for _address, blocks in groupby(
+                devices().library.memory_blocks(device), key=lambda block: block[0]
+            )
+        ],
         "device_traces": [[] for _device in devices().physical],
         "allocator_settings": {
             "PYTORCH_CUDA_ALLOC_CONF": os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
@@ -113,27 +99,32 @@ def snapshot(*_: Any) -> dict[str, Any]:
     }
 
 
-def _segment(device: int, held: int) -> dict[str, Any]:
-    block = {
-        "address": 0,
-        "size": held,
-        "requested_size": held,
-        "state": "active_allocated",
-        "frames": [],
-    }
+def _segment(device: int, rows: list[list[int]]) -> dict[str, Any]:
+    segment, _, _, _, stream, is_large = rows[0]
+    blocks = [
+        {
+            "address": address,
+            "size": size,
+            "requested_size": requested,
+            "state": "active_allocated" if requested else "inactive",
+            "frames": [],
+        }
+        for _, address, size, requested, _, _ in rows
+    ]
+    allocated = sum(size for _, _, size, requested, _, _ in rows if requested)
     return {
         "device": device,
-        "address": 0,
-        "total_size": _held(device, "reserved"),
-        "allocated_size": held,
-        "active_size": held,
-        "requested_size": held,
-        "stream": 0,
-        "segment_type": "large",
+        "address": segment,
+        "total_size": sum(row[2] for row in rows),
+        "allocated_size": allocated,
+        "active_size": allocated,
+        "requested_size": sum(row[3] for row in rows),
+        "stream": stream,
+        "segment_type": "large" if is_large else "small",
         "segment_pool_id": (0, 0),
         "is_expandable": False,
         "frames": [],
-        "blocks": [block],
+        "blocks": blocks,
     }
 
 
@@ -165,7 +156,7 @@ _raw: dict[int, Any] = {}
 
 
 class _MemPool:
-    """A pool that nothing is taken from: memory of a simulated device is never cached."""
+    """A pool that nothing is taken from: every block comes from the allocator's own pools."""
 
     _made = 0
 

@@ -7,6 +7,7 @@ from types import ModuleType
 from typing import Any
 
 from ..limits import refuse_function
+from ..state import devices
 from .memory import memory_info
 
 CUDA_VERSION = "12.8"
@@ -153,7 +154,7 @@ def bindings(has_cuda_build: bool) -> dict[str, Any]:
         has_cudnn=True,
         _cuda_getCurrentBlasHandle=lambda: 0,
         _cuda_getCurrentSolverHandle=lambda: 0,
-        _cuda_clearCublasWorkspaces=lambda: None,
+        _cuda_clearCublasWorkspaces=lambda: devices().library.clear_workspaces(),
         _cuda_resetCublasWorkspaceSize=lambda: None,
         _cuda_resetCublasLtWorkspaceSize=lambda: None,
         _cuda_get_conv_benchmark_empty_cache=lambda: False,
