@@ -14,8 +14,8 @@ from ranksafe.rehearsal.errors import RehearsalNotPossible
 _MEBIBYTE = 1 << 20
 _DRIVER_BYTES = 9_240_576
 _CONTEXT_BYTES = 518 * _MEBIBYTE
-"""Measured on an H100 80GB HBM3, driver 580.159, torch 2.11, CUDA 13.0 (tests/gpu_check/measured), before any kernel of a
-library is loaded; nobody measured the others for us."""
+"""Measured on an H100 80GB HBM3, driver 580.159, torch 2.11, CUDA 13.0 (tests/gpu_check/measured), before a library has
+loaded any kernel; nobody measured the other models for us."""
 _SMALLEST_DEVICE = 4 << 30
 """Who chooses less wants to see memory run out; a real context would leave nothing of it."""
 

@@ -28,7 +28,9 @@ class DeviceLibrary:
             self._functions[name] = function
         return function
 
-    def configure(self, devices: int, capability: int, memory: int, driver: int, context: int) -> None:
+    def configure(
+        self, devices: int, capability: int, memory: int, driver: int, context: int
+    ) -> None:
         """Say how many devices there are and, in bytes, the capacity of each, the driver's part and CUDA's context;
         ``capability`` is 10 times major plus minor. Before the first of them is used.
         """
@@ -69,9 +71,7 @@ class DeviceLibrary:
 
     def memory_in_use(self, device: int) -> int:
         """Bytes of a device that nobody can have: segments, CUDA's context, the driver's."""
-        return int(
-            self._function("ranksafe_memory_in_use", ctypes.c_int64, ctypes.c_int)(device)
-        )
+        return int(self._function("ranksafe_memory_in_use", ctypes.c_int64, ctypes.c_int)(device))
 
     def memory_statistics(self, device: int) -> list[int]:
         """All numbers of a device's allocator, in the order of native/src/c_interface.cpp."""

@@ -101,7 +101,7 @@ def snapshot(*_: Any) -> dict[str, Any]:
 
 def _segment(device: int, rows: list[list[int]]) -> dict[str, Any]:
     segment, _, _, _, stream, is_large = rows[0]
-    blocks = [
+    blocks: list[dict[str, Any]] = [
         {
             "address": address,
             "size": size,
