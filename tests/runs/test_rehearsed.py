@@ -104,6 +104,33 @@ def test_what_a_limit_became_is_a_limit_too(folder: RunFolder, relation: str) ->
     assert (limit.kind, limit.message) == ("missing-kernel", "aten::foo")
 
 
+_TIMED_OUT = "[x/unbound_buffer.cc:78] Timed out waiting 5000ms for recv operation to complete"
+
+
+@pytest.mark.parametrize(
+    ("inside", "ended", "outcome"),
+    [
+        ([], False, Outcome.SIMULATION_LIMIT),
+        (["/env/torch/distributed/distributed_c10d.py"], False, Outcome.FAILED),
+        ([], True, Outcome.FAILED),
+    ],
+    ids=["at work", "waiting elsewhere", "ended"],
+)
+def test_a_time_limit_of_the_script_that_a_slow_rank_missed_accuses_nobody(
+    folder: RunFolder, inside: list[str], ended: bool, outcome: Outcome
+) -> None:
+    end = [{"event": "exit", "time": 6.0}] if ended else []
+    folder.rank(0, *end)
+    folder._write("rank0.beat", {"time": 6.5, "frames": _frames(*inside)})
+    folder.rank(1, _raised("RuntimeError", _TIMED_OUT, 7.0))
+    verdict = folder.verdict()
+    assert verdict.outcome is outcome
+    limit = verdict.simulation_limit
+    assert (limit.kind if limit else None) == (
+        "own-time-limit" if outcome is Outcome.SIMULATION_LIMIT else None
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "kind"),
     [

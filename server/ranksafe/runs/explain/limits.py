@@ -173,6 +173,12 @@ OF_KIND = {
         "smaller batches or a smaller model (--shrink on).",
         zh_cn="时间用尽时各 rank 仍在计算：CPU 比 GPU 慢。请延长时限，或使用更小的批次或模型（--shrink on）。",
     ),
+    "own-time-limit": Translated(
+        en="The script's own time limit for collectives ran out while a rank that others waited for was still at "
+        "work: simulated GPUs are slower than real ones. Give the process group a longer timeout and rehearse again.",
+        zh_cn="脚本自己为集合通信设定的时限用尽时，其他 rank 等待的那个 rank 仍在工作：模拟 GPU 比真实 GPU 慢。"
+        "请延长进程组的 timeout 后再次预演。",
+    ),
     "no-terminal": Translated(
         en="A rehearsal has no terminal and nobody who answers: let the script take the answer as an argument.",
         zh_cn="预演没有终端，也无人应答：请让脚本以参数形式接收答案。",

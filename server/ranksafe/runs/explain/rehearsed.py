@@ -10,6 +10,7 @@ from typing import Any
 from ranksafe.localization import Language, Translated, both
 from ranksafe.rehearsal.settings import SETTINGS_FILE
 from ranksafe.runs.explain import limits
+from ranksafe.runs.explain.collective_order import KIND as PARTED
 from ranksafe.runs.explain.doubt import Doubt, Uncaught, cause, doubt_about, uncaught_from
 from ranksafe.runs.explain.evidence import Evidence, parse_entry, translated_from
 from ranksafe.runs.explain.hangs import are_side_by_side, waiting_ranks
@@ -126,12 +127,31 @@ def _limit(
     root = failures[0]
     if root.kind == limits.KIND:
         return _announced(root, rehearsal, language)
+    if _was_too_slow(evidence, failures):
+        return _as_limit(root, "own-time-limit")
     outgrown = next((seen for seen in rehearsal.limits if seen.kind in _OF_THE_WHOLE_RUN), None)
     if outgrown is not None and root.kind in _WITHOUT_A_WORD:
         message = outgrown.message.in_language(language)
         return _as_limit(replace(root, rank=outgrown.rank, message=message), outgrown.kind)
     kind = limits.kind_of_limit(root, offline=rehearsal.offline)
     return None if kind is None else _as_limit(root, kind)
+
+
+def _was_too_slow(evidence: Evidence, failures: Sequence[Failure]) -> bool:
+    """Whether the script's own time limit for a collective ran out while a rank that had not come to it was at work.
+
+    Devices that are computed by processors take longer than any script allows for.
+    """
+    if not any(each.kind == _OWN_TIMEOUT for each in failures):
+        return False
+    mismatch = evidence.mismatch
+    if mismatch is not None and mismatch.other[1] is not None:
+        return False
+    late = [rank for rank in evidence.ranks.values() if rank.raised is None and not rank.ended]
+    if mismatch is not None:
+        late = [rank for rank in late if rank.rank == mismatch.other[0]]
+    at_work = {rank.rank for rank in late if rank.beat} - waiting_ranks(late)
+    return bool(at_work) and failures[0].kind in (_OWN_TIMEOUT, PARTED)
 
 
 def _announced(root: Failure, rehearsal: Rehearsal, language: Language) -> Failure:
@@ -191,6 +211,7 @@ def _text(path: Path) -> str:
         return ""
 
 
+_OWN_TIMEOUT = "collective-timeout"
 _OF_THE_WHOLE_RUN = frozenset({"host-memory", "disk", "isolation"})
 """Limits that end a run from outside."""
 _WITHOUT_A_WORD = frozenset(
