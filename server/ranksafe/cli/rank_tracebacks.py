@@ -49,6 +49,10 @@ class RankTracebacks:
         del self._kept[rank]
         return self._once(rank, kept)
 
+    def concerns(self, rank: int, text: str) -> bool:
+        """Whether a traceback begins in what a rank has printed, or goes on there."""
+        return rank in self._kept or _START in text
+
     def rest(self) -> Iterator[tuple[int, str]]:
         """What was kept of tracebacks whose end never came, with the ranks."""
         for rank, kept in self._kept.items():

@@ -36,6 +36,10 @@ _HELP = {
         "name the right line",
         "让每个 CUDA kernel 在下一行之前结束（CUDA_LAUNCH_BLOCKING=1）：较慢，但 kernel 的断言会指出准确的行",
     ),
+    "detached": Translated(
+        "leave processes alone that go on after the script has ended (default: they are ended)",
+        "脚本结束后仍在运行的进程不予处理（默认：结束它们）",
+    ),
     "rehearsal": Translated("for the target simulated:N", "用于目标 simulated:N"),
 }
 
@@ -54,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     parser.add_argument("--on-hang", choices=["stop", "report"], default="stop", help=text("hang"))
     parser.add_argument("--blocking-launches", action="store_true", help=text("blocking"))
     parser.add_argument("--stop-when-lost", action="store_true", help=text("lost"))
+    parser.add_argument("--keep-detached", action="store_true", help=text("detached"))
     add_rehearsal_arguments(parser, language, title=text("rehearsal"))
 
 
@@ -66,7 +71,12 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         gpus=arguments.gpus,
         cpu_ranks=arguments.cpu_ranks,
     )
-    request = replace(request, on_hang=arguments.on_hang, stop_when_lost=arguments.stop_when_lost)
+    request = replace(
+        request,
+        on_hang=arguments.on_hang,
+        stop_when_lost=arguments.stop_when_lost,
+        keep_detached=arguments.keep_detached,
+    )
     if arguments.blocking_launches:
         request = with_blocking_launches(request)
     return carry_out(request, arguments, language)

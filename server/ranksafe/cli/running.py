@@ -7,12 +7,14 @@ import json
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, TextIO
 
 from ranksafe.cli.live_lines import LiveLines
 from ranksafe.cli.output import run_as_github
 from ranksafe.cli.rank_tracebacks import RankTracebacks
 from ranksafe.cli.render_failure import render_failure, render_limit
+from ranksafe.cli.streams import write_as_printed
 from ranksafe.cli.terminal import Style, fail, harmless, note, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.errors import RunCancelled, RunNotPossible
@@ -78,7 +80,7 @@ def carry_out(
         _refused(wanted, error, kind, language, Outcome.FAILED)
         return _STATUS[Outcome.FAILED]
     screen.end()
-    if result.failures and result.failures[0].rank is None:
+    if not result.ranks or (result.failures and result.failures[0].rank is None):
         screen.show_launcher()
     if kind == "json":
         print(json.dumps(to_json(result, language), ensure_ascii=False, indent=2))
@@ -147,6 +149,9 @@ class _Screen:
         self._live = live
         self._tracebacks = tracebacks
         self._launcher: deque[str] = deque(maxlen=_LAUNCHER_LINES)
+        self._heard_of_rank = False
+        self._open: tuple[TextIO, int | None, str] | None = None
+        """Where a line was begun that goes on, and whose."""
         self.said: set[str] = set()
         """What was told while the run went on."""
 
@@ -162,32 +167,70 @@ class _Screen:
     def end(self) -> None:
         """The run is over."""
         self._live.end()
+        self._end_line()
         for rank, line in self._tracebacks.rest() if self._tracebacks is not None else ():
-            print(f"{self._marked(rank)} {line}", file=sys.stderr, flush=True)
+            self._write(sys.stderr, RunEvent("output", line, rank, "stderr"))
 
     def _print(self, event: RunEvent) -> None:
-        if event.kind == "output" and event.rank is None:
-            self._launcher.append(event.text)
-        elif event.kind == "output" and event.rank is not None:
-            if self._tracebacks is None:
-                return
-            elsewhere = self._output_is_data or event.stream == "stderr"
-            stream = sys.stderr if elsewhere else sys.stdout
-            lines = [event.text]
-            if event.stream == "stderr":
-                lines = self._tracebacks.lines(event.rank, event.text)
-            for line in lines:
-                print(f"{self._marked(event.rank)} {line}", file=stream, flush=True)
+        if event.kind == "output" and event.rank is None and event.stream == "stderr":
+            self._keep_back(event.text)
+        elif event.kind == "output":
+            self._print_output(event)
         elif event.kind in ("status", "step", "hang"):
             self.said.add(event.text)
             color = "yellow" if event.kind == "hang" else "cyan"
             text = harmless(f"ranksafe: {event.text}")
+            self._end_line()
             print(self._style.paint(color, text), file=sys.stderr, flush=True)
 
     def show_launcher(self) -> None:
-        """Print what was kept back: no rank has a reason of its own."""
+        """Print what was kept back: no rank has a reason of its own, or none was heard of."""
         for line in self._launcher:
-            print(f"{self._marked(None)} {line}", file=sys.stderr)
+            self._write(sys.stderr, RunEvent("output", line, None, "stderr"))
+        self._launcher.clear()
+
+    def _keep_back(self, text: str) -> None:
+        """Of the launcher's own words the last; all of them where no rank speaks for itself."""
+        self._launcher.extend(text.rsplit("\n", _LAUNCHER_LINES))
+        if not self._heard_of_rank and len(self._launcher) > _LAUNCHER_LINES:
+            self.show_launcher()
+        while len(self._launcher) > _LAUNCHER_LINES:
+            self._launcher.popleft()
+
+    def _print_output(self, event: RunEvent) -> None:
+        self._heard_of_rank |= event.rank is not None
+        if self._tracebacks is None:
+            return
+        elsewhere = self._output_is_data or event.stream == "stderr"
+        stream = sys.stderr if elsewhere else sys.stdout
+        rank = event.rank
+        if event.stream == "stderr" and rank is not None:
+            if self._tracebacks.concerns(rank, event.text):
+                lines = [
+                    each
+                    for line in event.text.split("\n")
+                    for each in self._tracebacks.lines(rank, line)
+                ]
+                if lines:
+                    self._write(stream, replace(event, text="\n".join(lines), goes_on=False))
+                return
+        self._write(stream, event)
+
+    def _write(self, stream: TextIO, event: RunEvent) -> None:
+        """Print lines of a rank or the launcher, each with its mark, but what goes on where a line was left open."""
+        mark = f"{self._marked(event.rank)} "
+        text = event.text.replace("\n", f"\n{mark}")
+        source = (stream, event.rank, event.stream)
+        if self._open != source:
+            self._end_line()
+            text = mark + text
+        self._open = source if event.goes_on else None
+        write_as_printed(stream, text if event.goes_on else text + "\n")
+
+    def _end_line(self) -> None:
+        if self._open is not None:
+            write_as_printed(self._open[0], "\n")
+            self._open = None
 
     def _marked(self, rank: int | None) -> str:
         return self._style.paint("dim", mark(rank))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TextIO
 
 
 def open_closed_streams() -> None:
@@ -26,6 +27,18 @@ def speak_utf8() -> None:
             reconfigure(
                 errors="backslashreplace", encoding="utf-8" if is_ascii else stream.encoding
             )
+
+
+def write_as_printed(stream: TextIO, text: str) -> None:
+    """Write what a script has printed, bytes that are no text included (in ``text`` as surrogates, PEP 383)."""
+    try:
+        data = text.encode(stream.encoding or "utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        stream.write(text)
+    else:
+        stream.flush()
+        stream.buffer.write(data)
+    stream.flush()
 
 
 def drop_output() -> None:

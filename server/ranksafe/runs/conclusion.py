@@ -35,6 +35,8 @@ class Ending:
     """ranksafe ended it: its ranks hung, one that had failed stayed, or its time was over."""
     hang: tuple[Failure, ...]
     """What was seen of a hang."""
+    returncode: int | None = None
+    """The launcher's exit status, where it is known without the run's files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,8 @@ def conclude(
     evidence = load_evidence(directory, plan.ranks)
     edited = with_local_files(evidence, directory)
     evidence.status = ending.status
+    if ending.returncode is not None:
+        evidence.returncode = ending.returncode
     language = request.language
     failures, ranks = explain(evidence, user_code, language)
     if ending.status == "hung":

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from ranksafe.localization import Translated
+from ranksafe.localization import Language, Translated
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.interpreter import Interpreter
 from ranksafe.runs.model import RunRequest
@@ -99,6 +99,10 @@ class Plan:
     """Starts the command: what isolates it."""
     in_background: bool = False
     """At the lowest priority."""
+    keep_detached: bool = False
+    """Whether processes that go on after the command has ended are left alone."""
+    language: Language = "en"
+    """Of what is said of the run's output."""
     terminal: bool = False
     """Whether standard input is a terminal where nobody types, and not the null device."""
 

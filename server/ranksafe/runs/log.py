@@ -5,51 +5,67 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Final
 
+from ranksafe.runs.kept_output import KeptOutput, part_name, parts
 from ranksafe.runs.records.redaction import HIDDEN
 from ranksafe.runs.targets.protocol import Output
 
+_LEFT_OUT: Final = "[… …]\n".encode()
+"""Before and after what is telling of the lines that are left out."""
 _LARGEST_BLOTTED = 64 * 2**20
 
 
 class CombinedLog:
-    """Written while the run goes on. A full disk ends the log, not the run."""
+    """Written while the run goes on: its beginning and its end where it is long. A full disk ends the log, not the run."""
 
     def __init__(self, path: Path, hidden: Sequence[str] = ()) -> None:
         """``hidden``: texts that are not written: launchers quote the command line that failed."""
+        self._path = path
         self._hidden = hidden
-        try:
-            self._file: TextIO | None = path.open("w", encoding="utf-8")
-        except OSError:
-            self._file = None
+        self._kept = KeptOutput(str(path))
+        self._open: Output | None = None
+        """A piece of a line, written last, that goes on."""
+        with contextlib.suppress(OSError):
+            path.touch(0o600)
 
     def write(self, line: Output) -> None:
-        """Append a line with its mark."""
-        if self._file is None:
-            return
-        try:
-            text = line.text
-            for each in self._hidden:
-                text = text.replace(each, HIDDEN)
-            self._file.write(f"{mark(line.rank)} {text}\n")
-            self._file.flush()
-        except OSError:
-            self._file = None
+        """Append a line, or several, each with its mark."""
+        text = line.text
+        for each in self._hidden:
+            text = text.replace(each, HIDDEN)
+        before, self._open = self._open, line if line.goes_on else None
+        text = text.replace("\n", f"\n{mark(line.rank)} ")
+        if before is None or not before.is_continued_by(line):
+            text = "\n" * (before is not None) + f"{mark(line.rank)} {text}"
+        text += "" if line.goes_on else "\n"
+        self._kept.write(text.encode("utf-8", "surrogateescape"))
 
     def close(self) -> None:
-        """No more lines."""
-        if self._file is not None:
-            with contextlib.suppress(OSError):
-                self._file.close()
+        """No more lines: what is kept becomes one file."""
+        self._kept.close()
+        with contextlib.suppress(OSError):
+            self._join(parts(str(self._path)))
+
+    def _join(self, numbers: Sequence[int]) -> None:
+        telling = self._path.with_name(self._path.name + ".telling")
+        with self._path.open("ab") as log:
+            if numbers and numbers[0] > 1:
+                told = telling.read_bytes() if telling.exists() else b""
+                log.write(b"\n" + _LEFT_OUT + told + _LEFT_OUT)
+            for number in numbers:
+                part = Path(part_name(str(self._path), number))
+                log.write(part.read_bytes())
+                part.unlink()
+        telling.unlink(missing_ok=True)
 
 
 def blot_out(directory: Path, hidden: Sequence[str]) -> None:
     """Take texts out of what the launcher wrote in a run's folder, byte by byte, so that nothing else moves."""
     if not hidden:
         return
-    for name in ("launcher.stdout", "launcher.stderr"):
-        with contextlib.suppress(OSError), (directory / name).open("r+b") as file:
+    for path in directory.glob("launcher.std*"):
+        with contextlib.suppress(OSError), path.open("r+b") as file:
             data = file.read(_LARGEST_BLOTTED)
             clean = data
             for each in hidden:

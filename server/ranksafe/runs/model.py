@@ -65,6 +65,8 @@ class RunRequest:
     """Read by the target ``simulated:N`` only."""
     in_background: bool = False
     """On this machine, at the lowest priority: nobody waits for it."""
+    keep_detached: bool = False
+    """Leave processes that the script detached and that go on when it has ended; otherwise they are ended."""
     stop_when_lost: bool = False
     """On another host: end the run soon after the connection is lost, instead of letting it go on there."""
     language: Language = "en"
@@ -165,11 +167,13 @@ class RunEvent:
     """Something to show while a run goes on."""
 
     kind: str
-    """"status" (text for people), "output" (a line of a rank), "step", "ranks" (what they do), "hang", "first-failure"
+    """"status" (text for people), "output" (lines of a rank), "step", "ranks" (what they do), "hang", "first-failure"
     (why the run is about to end), "debugger" (a rank waits for one, or cannot), "failure" (when it has ended)."""
     text: str
     rank: int | None = None
     stream: str = "stdout"
+    goes_on: bool = False
+    """With "output": whether the last line goes on in the next output of the rank's stream."""
     seconds: float = 0.0
     """Since the start of the run."""
     states: tuple[RankState, ...] = ()

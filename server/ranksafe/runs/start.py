@@ -27,7 +27,14 @@ from ranksafe.runs.records.redaction import secret_values, without
 from ranksafe.runs.remote.record import read_record
 from ranksafe.runs.second_run import carried_out, second_run
 from ranksafe.runs.targets import target_named
-from ranksafe.runs.targets.protocol import GoesOn, Listener, OutOfReach, Output, Process
+from ranksafe.runs.targets.protocol import (
+    GoesOn,
+    Listener,
+    OutOfReach,
+    Output,
+    Process,
+    Reporting,
+)
 from ranksafe.runs.watch.observer import Observer
 from ranksafe.runs.what_is_started import with_its_file
 
@@ -66,6 +73,7 @@ class Run:
         self._user_code = UserCode(roots, plan.working_directory)
         self._second: Run | None = None
         self._cancelled = False
+        self._is_folder_gone = False
         self._observer = Observer(request, plan.ranks, directory, self._user_code)
         self._result: RunResult | None = None
         self._error: Exception | None = None
@@ -152,18 +160,22 @@ class Run:
         over = False
         while not over:
             over = self._process.is_over()
-            for line in self._process.follow():
+            lines = self._process.follow()
+            for line in lines:
                 if line.stream == "jsonl":
                     self._journal(line)
                 elif line.stream == "status":
                     self._say(line.text)
                 else:
                     log.write(line)
-                    self._emit("output", line.text, line.rank, line.stream)
+                    self._tell(
+                        RunEvent("output", line.text, line.rank, line.stream, line.goes_on)
+                    )
             self._check_time()
             self._observe()
             self._recorder.look()
-            if not over:
+            self._look_at_folder()
+            if not (over or lines):
                 time.sleep(_POLL_SECONDS)
         log.close()
         try:
@@ -174,7 +186,8 @@ class Run:
     def _finish(self) -> RunResult:
         directory = self._process.collect()
         ended = self._timed_out or self._observer.ends_run
-        ending = Ending(self._status(), ended, tuple(self._observer.failures))
+        known = self._process.returncode if isinstance(self._process, Reporting) else None
+        ending = Ending(self._status(), ended, tuple(self._observer.failures), known)
         request, plan = self._request, self._plan
         conclusion = without(
             conclude(request, plan, directory, self.run_id, ending, self._user_code), self._hidden
@@ -228,6 +241,13 @@ class Run:
             simulation_limit=verdict.simulation_limit,
             unreached=conclusion.unreached,
         )
+
+    def _look_at_folder(self) -> None:
+        """Say once that somebody has removed it; what is known without it is told all the same."""
+        if not self._is_folder_gone and not self._directory.is_dir():
+            self._is_folder_gone = True
+            sentence = _REMOVED.filled(path=self._directory)
+            self._say(sentence.in_language(self._request.language))
 
     def _journal(self, line: Output) -> None:
         """Tell of the steps, for which rank 0 speaks, and of a rank that waits for a debugger."""
@@ -325,6 +345,10 @@ _STEP_OF = Translated(
 _TIMED_OUT = Translated(
     en="no end after {seconds} s: the run is being stopped",
     zh_cn="{seconds} 秒后仍未结束：正在停止运行",
+)
+_REMOVED = Translated(
+    en="the run's folder {path} was removed: the run goes on, and less of it can be explained",
+    zh_cn="运行的文件夹 {path} 已被删除：运行继续，但能解释的内容会减少",
 )
 _UNSEEN = Translated(
     en="The run's files in {path} can no longer be read or written, so it was stopped: {reason}",

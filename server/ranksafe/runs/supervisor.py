@@ -1,8 +1,8 @@
 """The process between the server and a run: owns every process of the run, and ends them all.
 
 Started as ``python -I supervisor.py``, standard library only. The first line on stdin is the specification (JSON:
-``command``, ``directory``, ``environment``, ``working_directory``, ``grace_seconds``, ``in_background``, ``terminal``);
-it travels there because command lines can be read by every user of a machine. After it, stdin is a lease: ``cancel``
+``command``, ``directory``, ``environment``, ``working_directory``, ``grace_seconds``, ``in_background``, ``terminal``,
+``keep_detached``, ``is_shown``: whether standard output is read, see `runs.drain`); it travels there because command lines can be read by every user of a machine. After it, stdin is a lease: ``cancel``
 ends the run, and so does the end of the file, which comes however the server dies. Launchers give their ranks sessions
 of their own, so a process group is not enough: on Linux orphans are adopted (PR_SET_CHILD_SUBREAPER) and descendants
 found in /proc; elsewhere through ``ps``.
@@ -73,6 +73,8 @@ class Supervisor:
         self.seen: dict[int, str] = {}
         self.child: subprocess.Popen[bytes] | None = None
         self.ends = RankEnds(self.directory)
+        self.drain: Any = None
+        self.last_word: dict[str, Any] = {}
 
     def run(self) -> int:
         """Start the command and return when none of its processes is left; 0, or 1 where it did not start."""
@@ -102,8 +104,11 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: _send(supervisor, signal.SIGTERM))
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        _, status = os.waitpid(supervisor, 0)
-        self._end_all(float(self.specification["grace_seconds"]))
+        # Stopped, it would not read what the ranks print, and they would stand still once a pipe is full.
+        while os.WIFSTOPPED(status := os.waitpid(supervisor, os.WUNTRACED)[1]):
+            _send(supervisor, signal.SIGCONT)
+        if os.WIFSIGNALED(status) or not self.specification.get("keep_detached"):
+            self._end_all(float(self.specification["grace_seconds"]))
         return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
 
     def _run(self) -> int:
@@ -112,10 +117,17 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._cancel())
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self.drain = _drain(self.directory, 1 if self.specification.get("is_shown") else None)
+        problem = ""
         try:
-            child = self.child = self._start()
+            self.child = self._start()
         except OSError as error:
-            self._report("failed-to-start", error=str(error))
+            problem = str(error)
+        self.drain.start()  # not before: a process is best started while there is one thread
+        child = self.child
+        if child is None:
+            self._report("failed-to-start", error=problem)
+            self._finish()
             return 1
         self._report("running", pid=child.pid)
         while child.poll() is None and self.cancelled_at is None:
@@ -128,7 +140,15 @@ class Supervisor:
         self._report(
             status, returncode=child.returncode, leftovers=leftovers, lease_over=self.lease_over
         )
+        self._finish()
         return 0
+
+    def _finish(self) -> None:
+        """Nothing is left of the run but processes that are to be kept, which may go on writing."""
+        descriptors = self.drain.finish(json.dumps(self.last_word))
+        if descriptors and os.fork() == 0:
+            _stay_behind(descriptors)
+            os._exit(0)
 
     def _start(self) -> subprocess.Popen[bytes]:
         parent = os.getpid()
@@ -139,26 +159,25 @@ class Supervisor:
             if os.getppid() != parent:
                 os._exit(1)
 
-        streams = [
-            _terminal() if self.specification.get("terminal") else open(os.devnull, "rb"),  # noqa: SIM115
-            *(
-                open(os.path.join(self.directory, "launcher." + name), "ab")  # noqa: SIM115
-                for name in ("stdout", "stderr")
-            ),
-        ]
+        environment = dict(self.specification["environment"])
+        if self.drain.address is not None:
+            environment[self.drain.VARIABLE] = self.drain.address
+        stdin = _terminal() if self.specification.get("terminal") else open(os.devnull, "rb")  # noqa: SIM115
+        output, errors = self.drain.pipes()
         try:
             return subprocess.Popen(
                 self.specification["command"],
                 cwd=self.specification["working_directory"],
-                env=self.specification["environment"],
-                stdin=streams[0],
-                stdout=streams[1],
-                stderr=streams[2],
+                env=environment,
+                stdin=stdin,
+                stdout=output,
+                stderr=errors,
                 preexec_fn=tie_to_parent,  # this process has one thread
             )
         finally:
-            for stream in streams:
-                stream.close()
+            stdin.close()
+            os.close(output)
+            os.close(errors)
 
     def _wait(self) -> None:
         """One turn: listen on the lease, note ranks that ended, collect adopted processes that did."""
@@ -218,6 +237,8 @@ class Supervisor:
 
     def _end_leftovers(self) -> int:
         """After the command has ended by itself: processes it left behind. Returns how many had to be ended."""
+        if self.specification.get("keep_detached"):
+            return 0
         end = time.monotonic() + _FAREWELL_SECONDS
         while self._descendants():
             self._reap()
@@ -263,6 +284,7 @@ class Supervisor:
             pass
 
     def _report(self, status: str, **fields: Any) -> None:
+        self.last_word = dict(fields, status=status)
         report(self.directory, status, **fields)
 
 
@@ -349,6 +371,28 @@ def report(directory: str, status: str, **fields: Any) -> None:
             file.write(text)
 
 
+def _drain(directory: str, channel: int | None) -> Any:
+    """What reads the output; not imported above, as the folder of this file is all that Python knows of it then."""
+    from ranksafe.runs import drain
+
+    return drain.Drain(directory, channel)
+
+
+def _stay_behind(descriptors: list[int]) -> None:
+    """Read on for processes that are kept, until the last of them has ended; nobody waits for it."""
+    from ranksafe.runs import drain
+
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    first = 3
+    for kept in (*sorted(descriptors), os.sysconf("SC_OPEN_MAX")):
+        os.closerange(first, kept)
+        first = kept + 1
+    drain.swallow(descriptors)
+
+
 def _processes() -> dict[int, tuple[int, str]]:
     """Every process that is not a zombie: its parent and its start time."""
     if os.path.isdir("/proc/self"):
@@ -410,4 +454,5 @@ def _prctl(option: int, value: int) -> None:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, os.path.abspath(os.path.join(__file__, *[os.pardir] * 3)))
     sys.exit(main())

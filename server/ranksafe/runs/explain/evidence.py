@@ -10,6 +10,7 @@ from typing import Any
 
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.collective_order import Mismatch
+from ranksafe.runs.kept_output import read_end
 from ranksafe.runs.model import Frame
 
 _TAIL_BYTES = 200_000
@@ -314,9 +315,6 @@ def parse_entry(text: str) -> dict[str, Any]:
 
 def _tail(path: Path, limit: int = _TAIL_BYTES) -> str:
     try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - limit))
-            return file.read().decode("utf-8", "replace")
+        return read_end(str(path), limit).decode("utf-8", "replace")
     except OSError:
         return ""

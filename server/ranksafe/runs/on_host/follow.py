@@ -27,7 +27,9 @@ LEASE = "lease.json"
 CANCEL = "cancel"
 QUESTION = "look"
 """Read by the ranks' agent, which answers with a file of its own."""
-_GROWING = re.compile(r"(rank\d+|launcher)\.(stdout|stderr|jsonl|fatal)\Z|supervisor\.stderr\Z")
+_GROWING = re.compile(
+    r"(rank\d+|launcher)\.(jsonl|fatal|(stdout|stderr)(\.\d+|\.telling)?)\Z|supervisor\.stderr\Z"
+)
 _REPLACED = re.compile(r"rank\d+\.[a-z-]+\Z|supervisor\.json\Z")
 _CHUNK = 1 << 18
 _PERIOD_SECONDS = 0.05

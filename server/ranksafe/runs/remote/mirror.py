@@ -10,7 +10,7 @@ from typing import Any
 
 from ranksafe.runs.plain_files import parse_json
 
-_NAME = re.compile(r"(?:rank\d{1,6}|launcher|supervisor)\.[a-z-]{1,30}")
+_NAME = re.compile(r"(?:rank\d{1,6}|launcher|supervisor)\.[a-z-]{1,30}(?:\.(?:\d{1,9}|telling))?")
 _ANSWER = ".look"
 """Where every thread of a rank stands: files of the project are named as they are here (`runs.watch.stacks`)."""
 _LARGEST_FILE = 1 << 30

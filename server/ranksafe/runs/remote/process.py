@@ -53,7 +53,7 @@ class RemoteProcess:
         self._conversation = conversation
         self._language = language
         self._mirror = self._new_mirror()
-        self._output = OutputFollower(directory)
+        self._output = OutputFollower(directory, language=language)
         self._said: list[Output] = []
         self._beat_at = 0.0
         self._wants_end = False

@@ -60,7 +60,16 @@ class LocalTarget:
             told = let_debugger_in(environment, request.debugging, interpreter, known)
             modified = (*modified, told)
         working_directory = request.working_directory or Path.cwd()
-        return Plan(command, environment, working_directory, expected, modified, tuple(limits))
+        return Plan(
+            command,
+            environment,
+            working_directory,
+            expected,
+            modified,
+            tuple(limits),
+            keep_detached=request.keep_detached,
+            language=request.language,
+        )
 
     def start(self, plan: Plan, directory: Path) -> SupervisedProcess:
         """Start the supervisor, which starts the launcher."""

@@ -34,13 +34,20 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A complete line of a process of the run."""
+    """What a process of the run has written: whole lines, separated by line ends, or a piece of a very long one."""
 
     rank: int | None
     """None: the launcher."""
     stream: str
     """``stdout``, ``stderr``, ``jsonl``: an entry of the agent's journal, or ``status``: of the run, for people."""
     text: str
+    """Bytes that are no UTF-8 are in it as surrogates (PEP 383)."""
+    goes_on: bool = False
+    """Whether the last line goes on in the stream's next output."""
+
+    def is_continued_by(self, other: Output) -> bool:
+        """Whether what this one left open goes on with ``other``."""
+        return self.goes_on and (self.rank, self.stream) == (other.rank, other.stream)
 
 
 class Process(Protocol):
@@ -61,6 +68,15 @@ class Process(Protocol):
     @property
     def status(self) -> str:
         """``exited``, ``cancelled``, ``failed-to-start``, ``lost`` (the supervisor itself died), or ``running``."""
+
+
+@runtime_checkable
+class Reporting(Protocol):
+    """A process whose end is known without its files."""
+
+    @property
+    def returncode(self) -> int | None:
+        """The launcher's exit status; None: not known, or not yet."""
 
 
 @runtime_checkable

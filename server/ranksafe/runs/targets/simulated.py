@@ -101,6 +101,8 @@ class SimulatedTarget:
             limits=isolation.limits,
             prefix=isolation.prefix,
             in_background=request.in_background,
+            keep_detached=request.keep_detached,
+            language=request.language,
             terminal=True,
         )
 

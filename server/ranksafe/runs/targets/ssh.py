@@ -153,6 +153,8 @@ class SshTarget:
             "on_host.follow",
             "on_host.reserve",
             "supervisor",
+            "drain",
+            "kept_output",
         )
         try:
             conversation = self._host.start(text, _order(run, prepared))
@@ -192,6 +194,7 @@ def _order(run: RemoteRun, prepared: _Prepared) -> dict[str, object]:
             "environment": prepared.variables,
             "working_directory": str(prepared.working_directory),
             "grace_seconds": GRACE_SECONDS,
+            "keep_detached": prepared.request.keep_detached,
         },
         "devices": (
             {

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ranksafe.localization import Translated
+from ranksafe.localization import Language, Translated
 from ranksafe.runs import agent
 from ranksafe.runs.directory import release
 from ranksafe.runs.errors import RunNotPossible
@@ -22,7 +22,7 @@ from ranksafe.runs.interpreter import (
 )
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.model import RunRequest
-from ranksafe.runs.output import OutputFollower
+from ranksafe.runs.output import OutputFollower, PassedOn
 from ranksafe.runs.targets.protocol import Output
 
 GRACE_SECONDS = 5.0
@@ -38,15 +38,19 @@ class SupervisedProcess:
         supervisor: subprocess.Popen[bytes],
         directory: Path,
         give_back: Callable[[], None],
+        language: Language,
     ) -> None:
+        assert supervisor.stdout is not None
         self._supervisor = supervisor
         self._directory = directory
         self._give_back = give_back
-        self._output = OutputFollower(directory)
+        self._output = PassedOn(supervisor.stdout, language)
+        self._journals = OutputFollower(directory, streams=("jsonl",))
 
     def follow(self) -> Sequence[Output]:
-        """New lines of every rank, then of the launcher."""
-        return self._output.new_lines(final=self.is_over())
+        """New lines of every rank and of the launcher, in the order in which they were printed."""
+        over = self.is_over()
+        return [*self._journals.new_lines(final=over), *self._output.new_lines(final=over)]
 
     def is_over(self) -> bool:
         """Whether the supervisor has ended, which it does last."""
@@ -71,13 +75,19 @@ class SupervisedProcess:
         return self._directory
 
     @property
+    def returncode(self) -> int | None:
+        """The launcher's exit status, as the supervisor said it."""
+        code = self._output.report.get("returncode")
+        return code if isinstance(code, int) else None
+
+    @property
     def status(self) -> str:
-        """The supervisor's last word."""
-        try:
-            text = (self._directory / "supervisor.json").read_text(encoding="utf-8")
-            status = str(json.loads(text)["status"])
-        except (OSError, ValueError, KeyError):
-            status = "lost" if self.is_over() else "running"
+        """The supervisor's last word, which needs no file."""
+        report = self._output.report
+        if not report:
+            with contextlib.suppress(OSError, ValueError):
+                report = json.loads((self._directory / "supervisor.json").read_text(encoding="utf-8"))
+        status = str(report.get("status", "lost" if self.is_over() else "running"))
         return "lost" if status == "running" and self.is_over() else status
 
 
@@ -96,6 +106,8 @@ def start_supervised(
         "grace_seconds": GRACE_SECONDS,
         "in_background": plan.in_background,
         "terminal": plan.terminal,
+        "keep_detached": plan.keep_detached,
+        "is_shown": True,
     }
     try:
         # The supervisor's own complaints, should there be any, belong to the evidence.
@@ -103,7 +115,7 @@ def start_supervised(
             supervisor = subprocess.Popen(
                 [sys.executable, "-I", str(_SUPERVISOR)],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
                 stderr=errors,
                 start_new_session=True,
             )
@@ -112,7 +124,7 @@ def start_supervised(
         supervisor.stdin.flush()
     except OSError as error:
         raise RunNotPossible(_CANNOT_START.filled(reason=error.strerror)) from error
-    return SupervisedProcess(supervisor, directory, give_back)
+    return SupervisedProcess(supervisor, directory, give_back, plan.language)
 
 
 def environment_of(request: RunRequest) -> dict[str, str]:

@@ -63,7 +63,7 @@ class SlurmProcess:
         self._directory = directory
         self._language = language
         self._mirror = Mirror(directory)
-        self._output = OutputFollower(directory, also=_LOG)
+        self._output = OutputFollower(directory, also=_LOG, language=language)
         self._conversation: Conversation | None = None
         self._rest = b""
         self._said: list[Output] = []

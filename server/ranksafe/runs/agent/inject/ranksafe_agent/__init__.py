@@ -40,7 +40,7 @@ def activate(inject_directory: str) -> None:
     reports_all = _detectors() == "all"
     is_debugged = os.environ.get("RANKSAFE_RUN_DEBUGGED_RANK") == str(rank)
     debugpy = os.environ.get("RANKSAFE_RUN_DEBUGPY")
-    process.redirect_output(directory, rank)
+    process.redirect_output(directory, rank, variables.get("RANKSAFE_RUN_OUTPUT"))
 
     from . import fatal, heartbeat, reached, spawned
 

@@ -6,6 +6,8 @@ import faulthandler
 import os
 from typing import IO
 
+from . import descriptors
+
 _kept_open: list[IO[str]] = []
 
 
@@ -14,6 +16,7 @@ def install(directory: str, rank: int) -> None:
     if faulthandler.is_enabled():
         return
     path = os.path.join(directory, f"rank{rank}.fatal")
-    file = open(path, "a", encoding="utf-8")
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    file = open(descriptors.moved_up(opened), "a", encoding="utf-8")
     _kept_open.append(file)
     faulthandler.enable(file=file, all_threads=True)

@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from . import waiting
+from . import descriptors, waiting
 
 
 class Journal:
@@ -33,7 +33,13 @@ class Journal:
         self.rank, self.directory, self._owner = rank, directory, os.getpid()
         waiting.here.is_rank = True
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        self._descriptor = os.open(os.path.join(directory, f"rank{rank}.jsonl"), flags, 0o600)
+        try:
+            opened = os.open(os.path.join(directory, f"rank{rank}.jsonl"), flags, 0o600)
+        except OSError:
+            self.is_silent = True
+            self._held.clear()
+            raise
+        self._descriptor = descriptors.moved_up(opened)
         held, self._held = self._held, []
         self.write("start", **description)
         for line in held:

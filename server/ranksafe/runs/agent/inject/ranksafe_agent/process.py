@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import array
 import os
 import socket
 import sys
 from typing import Any
 
+from . import descriptors
+
+_STREAMS = {1: "stdout", 2: "stderr"}
+_ANSWER_SECONDS = 10.0
+_LONGEST_ADDRESS = 100
+"""``sun_path`` has 104 bytes on the BSDs and macOS, 108 on Linux."""
 _OPTIONS_WITH_VALUE = ("-X", "-W", "--check-hash-based-pycs")
 
 
@@ -54,12 +61,28 @@ def description(rank: int) -> dict[str, Any]:
     }
 
 
-def redirect_output(directory: str, rank: int) -> None:
-    """Give this rank output files of its own: lines of several ranks in one pipe run into each other.
+def redirect_output(directory: str, rank: int, address: str | None) -> None:
+    """Give this rank outputs of its own: lines of several ranks in one pipe run into each other.
 
-    Done on the file descriptors, so that output of C++ code and of forked workers follows.
+    Done on the file descriptors, so that output of C++ code and of forked workers follows. ``address``: where the
+    run's supervisor takes pipes, which it reads whatever happens to the disk; without it they are files. Where there
+    can be none of their own, the launcher's stay.
     """
-    for stream, name in ((1, "stdout"), (2, "stderr")):
+    if address is not None:
+        ends = [os.pipe() for _ in _STREAMS]
+        try:
+            if _handed_over(address, rank, [reading for reading, _ in ends]):
+                for stream, (_, writing) in zip(_STREAMS, ends):
+                    os.dup2(writing, stream)
+                # Should the supervisor be killed, the run is ended in order, and not by a pipe that nobody reads.
+                for reading, _ in ends:
+                    descriptors.moved_up(os.dup(reading))
+        finally:
+            for end in ends:
+                os.close(end[0])
+                os.close(end[1])
+        return
+    for stream, name in _STREAMS.items():
         path = os.path.join(directory, f"rank{rank}.{name}")
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -67,6 +90,26 @@ def redirect_output(directory: str, rank: int) -> None:
             os.close(descriptor)
         except OSError:
             return
+
+
+def _handed_over(address: str, rank: int, pipes: list[int]) -> bool:
+    """Whether the supervisor reads these pipes from now on (`ranksafe.runs.drain`)."""
+    folder = -1
+    try:
+        with socket.socket(socket.AF_UNIX) as supervisor:
+            supervisor.settimeout(_ANSWER_SECONDS)
+            if len(os.fsencode(address)) > _LONGEST_ADDRESS:
+                folder = os.open(os.path.dirname(address), os.O_RDONLY)
+                address = f"/proc/self/fd/{folder}/{os.path.basename(address)}"
+            supervisor.connect(address)
+            passed = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", pipes))
+            supervisor.sendmsg([f"rank{rank}".encode()], [passed])
+            return supervisor.recv(1) == b"+"
+    except OSError:
+        return False
+    finally:
+        if folder >= 0:
+            os.close(folder)
 
 
 def _number(name: str, default: int) -> int:
