@@ -232,7 +232,7 @@ def test_no_owner_note_breaks_new_runs(tmp_path: Path, owner: str) -> None:
         folder = runs / f"20260101-000000-{number:06}"
         folder.mkdir(parents=True)
         (folder / "in-use").write_text(owner)
-    made = new_run_directory(0)
+    made, _ = new_run_directory(0)
     assert is_going_on(made)
     assert len(list(runs.iterdir())) == KEPT_RUNS + 1
 

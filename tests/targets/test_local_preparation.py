@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 import sys
 from pathlib import Path
 
@@ -244,11 +245,26 @@ def test_an_unknown_target_is_refused() -> None:
         target_named("mars")
 
 
-def test_a_cache_that_cannot_be_written_is_explained(
+def test_a_cache_that_cannot_be_written_costs_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    directory, told = new_run_directory()
+    assert directory.parent.parent == tmp_path
+    assert stat.S_IMODE(directory.parent.stat().st_mode) == 0o700
+    assert told is not None
+    assert str(directory) in told.en
+
+
+def test_a_folder_of_temporary_files_that_others_made_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / f"ranksafe-runs-{os.getuid()}").symlink_to(tmp_path)
     with pytest.raises(RunNotPossible) as caught:
         new_run_directory()
     assert "XDG_CACHE_HOME" in caught.value.message.en
@@ -262,7 +278,7 @@ def test_a_full_disk_is_explained() -> None:
 
 
 def test_old_runs_are_deleted_but_not_those_that_go_on(cache: Path) -> None:
-    kept = new_run_directory()
+    kept, _ = new_run_directory()
     runs = kept.parent
     assert stat.S_IMODE(kept.stat().st_mode) == 0o700
     for number in range(KEPT_RUNS + 5):

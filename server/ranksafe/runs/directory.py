@@ -6,6 +6,8 @@ import errno
 import os
 import secrets
 import shutil
+import stat
+import tempfile
 import time
 from pathlib import Path
 
@@ -25,24 +27,44 @@ def cache_directory() -> Path:
     return base / "ranksafe"
 
 
-def new_run_directory(needed_bytes: int = 20 * 2**20) -> Path:
-    """An empty folder that only the user can read; its name is the run's id.
+def new_run_directory(needed_bytes: int = 20 * 2**20) -> tuple[Path, Translated | None]:
+    """An empty folder that only the user can read, whose name is the run's id, and what is to be said of it.
 
-    Raises RunNotPossible when it cannot be made (no permission), or the disk has less than ``needed_bytes`` left: a run
-    whose evidence cannot be written explains nothing.
+    Where it cannot be made in the user's cache (no permission, or less than ``needed_bytes`` left), it is made among the
+    system's temporary files: a run must not fail for want of our files. Raises RunNotPossible when there is no place
+    there either: a run whose evidence cannot be written explains nothing.
     """
     runs = cache_directory() / "runs"
     try:
         cache_directory().mkdir(mode=0o700, parents=True, exist_ok=True)
         runs.mkdir(mode=0o700, exist_ok=True)
         prune(runs)
-        if shutil.disk_usage(runs).free < needed_bytes:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        directory = runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
-        directory.mkdir(mode=0o700)
-        occupy(directory)
+        return _new_folder(runs, needed_bytes), None
     except OSError as error:
-        raise RunNotPossible(_CANNOT_WRITE.filled(path=runs, reason=error.strerror)) from error
+        reason = error.strerror
+    temporary = Path(tempfile.gettempdir()) / f"ranksafe-runs-{_user()}"
+    try:
+        temporary.mkdir(mode=0o700, exist_ok=True)
+        found = temporary.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_mode & 0o077 or found.st_uid != _user():
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        prune(temporary)
+        directory = _new_folder(temporary, needed_bytes)
+    except OSError as error:
+        raise RunNotPossible(_CANNOT_WRITE.filled(path=runs, reason=reason)) from error
+    return directory, _ELSEWHERE.filled(path=runs, reason=reason, folder=directory)
+
+
+def _user() -> int:
+    return os.getuid() if hasattr(os, "getuid") else 0
+
+
+def _new_folder(runs: Path, needed_bytes: int) -> Path:
+    if shutil.disk_usage(runs).free < needed_bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    directory = runs / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
+    directory.mkdir(mode=0o700)
+    occupy(directory)
     return directory
 
 
@@ -97,6 +119,10 @@ def _started(process: int) -> str:
     return f"{ticks}@{boot}"
 
 
+_ELSEWHERE = Translated(
+    en="the run's files cannot be written to {path} ({reason}): they are in {folder}, and `runs` does not list them",
+    zh_cn="无法将运行文件写入 {path}（{reason}）：它们位于 {folder}，`runs` 不会列出",
+)
 _CANNOT_WRITE = Translated(
     en="The run's files cannot be written to {path}: {reason}. Free some space there, or set XDG_CACHE_HOME.",
     zh_cn="无法将运行文件写入 {path}：{reason}。请释放该处的磁盘空间，或设置 XDG_CACHE_HOME。",

@@ -319,10 +319,13 @@ def start_run(
     """
     request = with_its_file(request)
     target = target_named(request.target)
-    directory = new_run_directory()
+    directory, elsewhere = new_run_directory()
 
     def say(text: Translated) -> None:
         on_event(RunEvent("status", text.in_language(request.language)))
+
+    if elsewhere is not None:
+        say(elsewhere)
 
     try:
         plan = target.prepare(request, directory, Listener(say, should_stop, agrees))

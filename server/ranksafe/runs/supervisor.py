@@ -73,6 +73,7 @@ class Supervisor:
         self.seen: dict[int, str] = {}
         self.child: subprocess.Popen[bytes] | None = None
         self.ends = RankEnds(self.directory)
+        self.hangup = signal.getsignal(signal.SIGHUP)
         self.drain: Any = None
         self.last_word: dict[str, Any] = {}
 
@@ -154,7 +155,9 @@ class Supervisor:
         parent = os.getpid()
 
         def tie_to_parent() -> None:
-            os.setsid()
+            # As a shell would: a process group of its own, and the signals that we were started with.
+            os.setpgid(0, 0)
+            signal.signal(signal.SIGHUP, self.hangup)
             _prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() != parent:
                 os._exit(1)

@@ -22,10 +22,17 @@ CONNECTION_LOST: Final = 255
 """OpenSSH's exit status for a connection that broke or was never made (ssh(1), EXIT STATUS)."""
 _COMPLAINTS_LIMIT = 16 * 1024
 _CHUNK = 1024 * 1024
+_MOST_BEFORE_GREETING = 4 * 1024 * 1024
+_MOST_UNREAD = 16 * 1024 * 1024
+_LONGEST_ANSWER = 256 * 1024 * 1024
 _POLL_SECONDS = 0.02
 _GREETING_POLL_SECONDS = 0.01
 _LEAVING_SECONDS = 5.0
 _END_OF_OUTPUT_SECONDS = 2.0
+
+
+class Babble(Exception):
+    """More came before the program's own words than login scripts print."""
 
 
 class PipedConversation:
@@ -47,10 +54,11 @@ class PipedConversation:
         assert self._process.stdout is not None
         assert self._process.stderr is not None
         self._input: IO[bytes] = self._process.stdin
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._output = bytearray()
         self._errors = bytearray()
         self._greeted = False
+        self._before_greeting = 0
         self._readers = [
             self._reader(self._process.stdout, self._heard),
             self._reader(self._process.stderr, self._complained),
@@ -62,7 +70,7 @@ class PipedConversation:
     def wait_for_greeting(self, seconds: float, should_stop: Callable[[], bool]) -> int | None:
         """Until the program has begun: None; or until it has ended without: its status.
 
-        Raises TimeoutError and, when ``should_stop`` says so, RunCancelled; the process is then killed.
+        Raises TimeoutError, Babble where it is not the program that speaks and does not end, and, when ``should_stop`` says so, RunCancelled; the process is then killed.
         """
         end = time.monotonic() + seconds
         while not self.greeted:
@@ -70,6 +78,9 @@ class PipedConversation:
             if status is not None and not self.greeted:
                 self.close()
                 return status
+            if self._before_greeting > _MOST_BEFORE_GREETING and not self.greeted:
+                self.kill()
+                raise Babble
             stopped = should_stop()
             if stopped or time.monotonic() > end:
                 self.kill()
@@ -93,6 +104,7 @@ class PipedConversation:
                 return b""
             data = bytes(self._output)
             self._output.clear()
+            self._lock.notify_all()
             return data
 
     @property
@@ -109,7 +121,8 @@ class PipedConversation:
             return None
         # A master connection that stays behind may hold standard error open, so only the output is waited for.
         self._readers[0].join(_END_OF_OUTPUT_SECONDS)
-        return code
+        with self._lock:
+            return None if len(self._output) >= _MOST_UNREAD else code
 
     @property
     def complaints(self) -> str:
@@ -161,8 +174,11 @@ class PipedConversation:
 
     def _heard(self, data: bytes) -> None:
         with self._lock:
+            # The other side waits then: what is said there is only a view of what goes on.
+            self._lock.wait_for(lambda: len(self._output) < _MOST_UNREAD)
             self._output += data
             if not self._greeted:
+                self._before_greeting += len(data)
                 before, found, after = self._output.partition(GREETING)
                 if found:
                     self._greeted = True
@@ -194,6 +210,8 @@ class AskedHost(Host):
         try:
             while conversation.returncode is None:
                 answer += conversation.receive()
+                if len(answer) > _LONGEST_ANSWER:
+                    raise ProgramFailed(_ENDLESS.filled(host=self.name))
                 if time.monotonic() > end:
                     seconds = f"{timeout_seconds:g}"
                     raise HostLost(_NO_ANSWER.filled(host=self.name, seconds=seconds))
@@ -218,6 +236,9 @@ _NOBODY_READS = Translated(
 )
 _NO_ANSWER = Translated(
     en="{host} did not answer within {seconds} s.", zh_cn="{host} 在 {seconds} 秒内没有应答。"
+)
+_ENDLESS = Translated(
+    en="The answer of {host} has no end, so it is not read.", zh_cn="{host} 的应答没有尽头，已放弃读取。"
 )
 _BROKE_OFF = Translated(
     en="The connection to {host} was lost: {reason}", zh_cn="与 {host} 的连接已断开：{reason}"

@@ -22,7 +22,7 @@ from ranksafe.runs.directory import cache_directory
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.hosts.boot import BOOT, opening
 from ranksafe.runs.hosts.errors import HostUnreachable
-from ranksafe.runs.hosts.piped import AskedHost, PipedConversation
+from ranksafe.runs.hosts.piped import AskedHost, Babble, PipedConversation
 from ranksafe.runs.hosts.protocol import Conversation, never
 from ranksafe.runs.hosts.ssh_refusals import refusal
 
@@ -49,7 +49,8 @@ _LONGEST_SOCKET = 104
 """``sun_path`` of the BSDs and macOS; Linux has 108."""
 _SOCKET_NAME = 40 + 1 + 8 + 17 + 1
 """``%C`` (40 characters), what we put before it, and what ssh appends while it makes the socket (misc: ``.XXXX``)."""
-_START_SECONDS = 60.0
+_START_SECONDS = 30.0
+"""For all of it: the connection has 15, the rest is for login scripts."""
 
 
 def choose_config(path: Path | None) -> None:
@@ -108,7 +109,11 @@ class SshHost(AskedHost):
         try:
             status = conversation.wait_for_greeting(_START_SECONDS, should_stop)
         except TimeoutError as error:
-            raise HostUnreachable(_TOO_SLOW.filled(host=self._name)) from error
+            raise HostUnreachable(
+                _TOO_SLOW.filled(host=self._name, seconds=f"{_START_SECONDS:g}")
+            ) from error
+        except Babble as error:
+            raise HostUnreachable(_BABBLES.filled(host=self._name)) from error
         if status is not None:
             raise HostUnreachable(refusal(self._name, interpreter, status, conversation.complaints))
         return conversation
@@ -199,8 +204,14 @@ _NO_SSH = Translated(
     zh_cn="本机上没有 ssh：请安装 OpenSSH 客户端。",
 )
 _TOO_SLOW = Translated(
-    en="{host} did not answer in time. Try `ssh {host}` in a terminal.",
-    zh_cn="{host} 未及时应答。请在终端中尝试 `ssh {host}`。",
+    en="{host} did not answer within {seconds} s. Try `ssh {host} true` in a terminal: do its login scripts wait for "
+    "something?",
+    zh_cn="{host} 在 {seconds} 秒内没有应答。请在终端中尝试 `ssh {host} true`：其登录脚本是否在等待什么？",
+)
+_BABBLES = Translated(
+    en="{host} prints without end before any program starts. Try `ssh {host} true` in a terminal: what do its login "
+    "scripts print?",
+    zh_cn="{host} 在任何程序启动之前不断输出内容。请在终端中尝试 `ssh {host} true`：其登录脚本输出了什么？",
 )
 _NOT_SAYABLE = Translated(
     en="The path {text} cannot be used on another host: it must have no quotes, backslashes, exclamation marks or "

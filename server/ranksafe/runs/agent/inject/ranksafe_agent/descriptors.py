@@ -1,7 +1,11 @@
-"""Numbers for descriptors of ours that are none of the script's: its first file is 3, as without us."""
+"""Our files in the script's process: none of its numbers, and none of its signals.
+
+The script's first file is number 3, as without us.
+"""
 
 from __future__ import annotations
 
+import mmap
 import os
 
 _LOWEST = (960, 200, 40)
@@ -22,3 +26,16 @@ def moved_up(descriptor: int) -> int:
         os.close(descriptor)
         return moved
     return descriptor
+
+
+def mapped_file(path: str, size: int) -> mmap.mmap:
+    """A file of zeros in memory. Raises OSError, on a full disk too: a file with holes would be a SIGBUS later."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(descriptor, 0, size)
+        else:
+            os.write(descriptor, bytes(size))
+        return mmap.mmap(descriptor, size)
+    finally:
+        os.close(descriptor)

@@ -14,6 +14,7 @@ import struct
 import threading
 from _thread import get_ident
 
+from .descriptors import mapped_file
 from .journal import Journal
 
 RECORD = struct.Struct("<III")
@@ -37,12 +38,7 @@ class Trail:
     def open(self, path: str, journal: Journal) -> None:
         """Keep it in a file from now on. Raises OSError."""
         size = HEAD.size + SLOTS * RECORD.size
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            os.ftruncate(descriptor, size)
-            self.ring, self.journal = mmap.mmap(descriptor, size), journal
-        finally:
-            os.close(descriptor)
+        self.ring, self.journal = mapped_file(path, size), journal
 
     def note(self, filename: str, line: int) -> None:
         """A line is about to be executed."""

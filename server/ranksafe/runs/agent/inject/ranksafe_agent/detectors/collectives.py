@@ -24,6 +24,7 @@ from types import FrameType
 from typing import Any, Callable
 
 from .. import trail, waiting
+from ..descriptors import mapped_file
 from .in_flight import InFlight
 from .watch import Watch, is_user_file, stack, user_frame
 
@@ -219,12 +220,10 @@ class Calls:
 
     def _open(self) -> mmap.mmap:
         path = os.path.join(self.watch.directory, f"rank{self.watch.journal.rank}.collectives")
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            os.ftruncate(descriptor, SLOTS * RECORD.size)
-            return mmap.mmap(descriptor, SLOTS * RECORD.size)
-        finally:
-            os.close(descriptor)
+            return mapped_file(path, SLOTS * RECORD.size)
+        except OSError:  # the collectives themselves go on
+            return mmap.mmap(-1, SLOTS * RECORD.size)
 
     def _group(self, arguments: Any, keywords: Any) -> int | None:
         """The group's number; None where there is none, or this rank is no member and the call does nothing."""
