@@ -302,4 +302,4 @@ def test_what_is_telling_stays_of_what_is_left_out(project: Path) -> None:
     folder = run_folder(project.parent / "home" / ".cache")
     assert b"OwnError: telling" in (folder / "rank0.stderr.telling").read_bytes()
     assert b"OwnError: telling" in (folder / "log.txt").read_bytes()
-    assert json.loads((folder / "result.json").read_text())["outcome"] == "succeeded"
+    assert json.loads((folder / "result.json").read_text())["result"]["outcome"] == "succeeded"

@@ -3,7 +3,7 @@
 Part of the supervisor: standard library only, CPython 3.8+. Each stream is a pipe. The launcher is started with its two;
 a rank brings its own through the socket `SOCKET` in the run's folder (`ranksafe_agent.process`), and prints into the
 launcher's where that fails. What comes is kept in files, within bounds, and passed on through the channel, where somebody
-looks: ``output NAME SIZE`` and as many bytes, ``left-out NAME SIZE`` for what its reader did not take in time, ``trouble
+looks: ``output NAME SIZE`` and as many bytes, ``left-out NAME SIZE`` for what its reader did not take in time (the end of it follows), ``trouble
 TEXT`` when the files cannot be written, and last ``report JSON``, the supervisor's last word.
 """
 
@@ -54,7 +54,8 @@ class Drain:
         """Names of streams by descriptor."""
         self._waiting: deque[memoryview] = deque()
         self._waiting_bytes = 0
-        self._left_out: dict[str, int] = {}
+        self._left_out: dict[str, tuple[int, bytes]] = {}
+        """How much of a stream was not passed on, and the end of it."""
         self._is_left_out = False
         self._taken_at = time.monotonic()
         self._told_trouble = False
@@ -104,8 +105,7 @@ class Drain:
     def _serve(self) -> None:
         while not self._ending.is_set() or self._turn(0.0):
             self._turn(_LOOK_SECONDS)
-        for name, size in self._left_out.items():
-            self._put("left-out {} {}\n".format(name, size).encode())
+        self._tell_of_left_out()
         self._put("report {}\n".format(self._last_word).encode())
         # The ranks are gone, so nobody is held up: whoever shows the run takes it, or goes away.
         while self._waiting and self._channel is not None:
@@ -179,7 +179,8 @@ class Drain:
         if self._channel is None:
             return
         if self._is_left_out:
-            self._left_out[name] = self._left_out.get(name, 0) + len(data)
+            size, end = self._left_out.get(name, (0, b""))
+            self._left_out[name] = size + len(data), (end + data)[-_CHUNK:]
         else:
             self._put("output {} {}\n".format(name, len(data)).encode() + data)
 
@@ -210,9 +211,15 @@ class Drain:
                 self._waiting.appendleft(rest)
         if self._is_left_out:
             self._is_left_out = False
-            left_out, self._left_out = self._left_out, {}
-            for name, size in left_out.items():
-                self._put("left-out {} {}\n".format(name, size).encode())
+            self._tell_of_left_out()
+
+    def _tell_of_left_out(self) -> None:
+        left_out, self._left_out = self._left_out, {}
+        for name, (size, end) in left_out.items():
+            # From the beginning of a line on, where there is one.
+            end = end[end.find(b"\n") + 1 :]
+            self._put("left-out {} {}\n".format(name, size - len(end)).encode())
+            self._put("output {} {}\n".format(name, len(end)).encode() + end)
 
 
 def _listener(directory: str) -> socket.socket | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from ranksafe.runs.kept_output import KeptOutput, part_name, parts
+from ranksafe.runs.kept_output import HEAD_BYTES, PART_BYTES, KeptOutput, part_name, parts
 from ranksafe.runs.records.redaction import HIDDEN
 from ranksafe.runs.targets.protocol import Output
 
@@ -48,9 +48,15 @@ class CombinedLog:
             self._join(parts(str(self._path)))
 
     def _join(self, numbers: Sequence[int]) -> None:
+        if not numbers:
+            return
+        last = self._path.with_name(part_name(self._path.name, numbers[-1]))
+        logged = HEAD_BYTES + (numbers[-1] - 1) * PART_BYTES + last.stat().st_size
+        # For an editor that reads on where it had come to.
+        self._path.with_name(self._path.name + ".length").write_text(str(logged))
         telling = self._path.with_name(self._path.name + ".telling")
         with self._path.open("ab") as log:
-            if numbers and numbers[0] > 1:
+            if numbers[0] > 1:
                 told = telling.read_bytes() if telling.exists() else b""
                 log.write(b"\n" + _LEFT_OUT + told + _LEFT_OUT)
             for number in numbers:
