@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ranksafe.runs.hosts import ssh
+from ranksafe.runs.hosts import piped, ssh
 from ranksafe.runs.hosts.errors import HostUnreachable, ProgramFailed
 from ranksafe.runs.hosts.local import LocalHost
 from ranksafe.runs.hosts.ssh import SshHost
-from ranksafe.runs.hosts import piped
 
 from tests.targets.ssh_server import HOST, ssh_server
 

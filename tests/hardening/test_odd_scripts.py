@@ -56,9 +56,7 @@ def through_ranksafe(folder: Path, script: Path, *options: str) -> tuple[int, _E
         capture_output=True,
         check=False,
     )
-    (report,) = (folder.parent / "home" / ".cache" / "ranksafe" / "runs").glob(
-        "*/supervisor.json"
-    )
+    (report,) = (folder.parent / "home" / ".cache" / "ranksafe" / "runs").glob("*/supervisor.json")
     status = json.loads(report.read_text(encoding="utf-8"))["returncode"]
     marked = [
         line for line in done.stderr.split(b"\n") if line.startswith((b"[rank ", b"[launcher]"))

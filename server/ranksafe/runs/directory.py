@@ -30,9 +30,9 @@ def cache_directory() -> Path:
 def new_run_directory(needed_bytes: int = 20 * 2**20) -> tuple[Path, Translated | None]:
     """An empty folder that only the user can read, whose name is the run's id, and what is to be said of it.
 
-    Where it cannot be made in the user's cache (no permission, or less than ``needed_bytes`` left), it is made among the
-    system's temporary files: a run must not fail for want of our files. Raises RunNotPossible when there is no place
-    there either: a run whose evidence cannot be written explains nothing.
+    Where it cannot be made in the user's cache (no permission, or less than ``needed_bytes`` left), it is made among
+    the system's temporary files: a run must not fail for want of our files. Raises RunNotPossible when there is no
+    place there either: a run whose evidence cannot be written explains nothing.
     """
     runs = cache_directory() / "runs"
     try:

@@ -1,10 +1,11 @@
 """Reads what the ranks and their launcher print as fast as they print it, so that nothing of ours holds them up.
 
-Part of the supervisor: standard library only, CPython 3.8+. Each stream is a pipe. The launcher is started with its two;
-a rank brings its own through the socket `SOCKET` in the run's folder (`ranksafe_agent.process`), and prints into the
-launcher's where that fails. What comes is kept in files, within bounds, and passed on through the channel, where somebody
-looks: ``output NAME SIZE`` and as many bytes, ``left-out NAME SIZE`` for what its reader did not take in time (the end of it follows), ``trouble
-TEXT`` when the files cannot be written, and last ``report JSON``, the supervisor's last word.
+Part of the supervisor: standard library only, CPython 3.8+. Each stream is a pipe. The launcher is started with its
+two; a rank brings its own through the socket `SOCKET` in the run's folder (`ranksafe_agent.process`), and prints into
+the launcher's where that fails. What comes is kept in files, within bounds, and passed on through the channel, where
+somebody looks: ``output NAME SIZE`` and as many bytes; ``left-out NAME SIZE`` for what its reader did not take in time,
+of which only the end follows; ``trouble TEXT`` when the files cannot be written; last ``report JSON``, the supervisor's
+last word.
 """
 
 # ruff: noqa: PTH118
@@ -75,7 +76,7 @@ class Drain:
     def pipes(self) -> list[int]:
         """The launcher's standard output and error, to be closed here once it is started."""
         ends = [os.pipe() for _ in _STREAMS]
-        for (reading, _), stream in zip(ends, _STREAMS):
+        for (reading, _), stream in zip(ends, _STREAMS):  # noqa: B905 (3.10)
             self._add(reading, "launcher." + stream)
         return [writing for _, writing in ends]
 
@@ -106,7 +107,7 @@ class Drain:
         while not self._ending.is_set() or self._turn(0.0):
             self._turn(_LOOK_SECONDS)
         self._tell_of_left_out()
-        self._put("report {}\n".format(self._last_word).encode())
+        self._put(f"report {self._last_word}\n".encode())
         # The ranks are gone, so nobody is held up: whoever shows the run takes it, or goes away.
         while self._waiting and self._channel is not None:
             select.select([], [self._channel], [])
@@ -117,7 +118,9 @@ class Drain:
     def _turn(self, seconds: float) -> bool:
         """Listen for so long; whether a rank or the launcher had something to say."""
         waits = self._reader_is_waited_for()
-        reading = [] if waits else [each for each in self._sources if self._last_reads.get(each) != 0]
+        reading = (
+            [] if waits else [each for each in self._sources if self._last_reads.get(each) != 0]
+        )
         if self._socket is not None:
             reading.append(self._socket.fileno())
         writing = [self._channel] if self._waiting and self._channel is not None else []
@@ -158,8 +161,8 @@ class Drain:
                     for descriptor in found:
                         os.close(descriptor)
                     return
-                for descriptor, stream in zip(found, _STREAMS):
-                    self._add(descriptor, "{}.{}".format(name.decode(), stream))
+                for descriptor, stream in zip(found, _STREAMS):  # noqa: B905 (3.10)
+                    self._add(descriptor, f"{name.decode()}.{stream}")
                 rank.sendall(b"+")
 
     def _read(self, descriptor: int) -> None:
@@ -175,14 +178,14 @@ class Drain:
         kept.write(data)
         if kept.trouble is not None and not self._told_trouble:
             self._told_trouble = True
-            self._put("trouble {}\n".format(kept.trouble.strerror).encode())
+            self._put(f"trouble {kept.trouble.strerror}\n".encode())
         if self._channel is None:
             return
         if self._is_left_out:
             size, end = self._left_out.get(name, (0, b""))
             self._left_out[name] = size + len(data), (end + data)[-_CHUNK:]
         else:
-            self._put("output {} {}\n".format(name, len(data)).encode() + data)
+            self._put(f"output {name} {len(data)}\n".encode() + data)
 
     def _put(self, message: bytes) -> None:
         if self._channel is None:
@@ -218,8 +221,8 @@ class Drain:
         for name, (size, end) in left_out.items():
             # From the beginning of a line on, where there is one.
             end = end[end.find(b"\n") + 1 :]
-            self._put("left-out {} {}\n".format(name, size - len(end)).encode())
-            self._put("output {} {}\n".format(name, len(end)).encode() + end)
+            self._put(f"left-out {name} {size - len(end)}\n".encode())
+            self._put(f"output {name} {len(end)}\n".encode() + end)
 
 
 def _listener(directory: str) -> socket.socket | None:
@@ -243,7 +246,7 @@ def _listener(directory: str) -> socket.socket | None:
 
 
 def swallow(descriptors: list[int]) -> None:
-    """Stay behind, as a process of its own, for those who go on writing after the run: they would wait, or get SIGPIPE."""
+    """Stay behind, as a process of its own, for those who go on writing after the run: they would wait, or be ended."""
     while descriptors:
         readable, _, _ = select.select(descriptors, [], [])
         for descriptor in readable:

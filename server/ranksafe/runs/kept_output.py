@@ -1,12 +1,13 @@
 """What is kept on disk of an output that may never end: its beginning, its end, and what is telling in between.
 
-Standard library only, CPython 3.8+: the supervisor writes such files on hosts, too. ``rank0.stdout`` is the beginning and
-only grows; what comes after it lies in ``rank0.stdout.1``, ``rank0.stdout.2`` and so on, of which the newest stay. Whoever
-follows an output reads one after the other. ``rank0.stdout.telling`` has what was telling in those that are gone.
+Standard library only, CPython 3.8+: the supervisor writes such files on hosts, too. ``rank0.stdout`` is the beginning
+and only grows; what comes after it lies in ``rank0.stdout.1``, ``rank0.stdout.2`` and so on, of which the newest stay.
+Whoever follows an output reads one after the other. ``rank0.stdout.telling`` has what was telling in those that are
+gone.
 """
 
 # Part of the supervisor, which is started once per run: pathlib would only make it slower.
-# ruff: noqa: PTH118, PTH123, PTH207
+# ruff: noqa: PTH108, PTH118, PTH123, PTH207
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ class KeptOutput:
 
 def part_name(path: str, number: int) -> str:
     """The file of a part; 0 is the beginning."""
-    return "{}.{}".format(path, number) if number else path
+    return f"{path}.{number}" if number else path
 
 
 def parts(path: str) -> list[int]:

@@ -17,7 +17,7 @@ _LARGEST_BLOTTED = 64 * 2**20
 
 
 class CombinedLog:
-    """Written while the run goes on: its beginning and its end where it is long. A full disk ends the log, not the run."""
+    """Written while the run goes on; of a long one the beginning and the end. A full disk ends the log, not the run."""
 
     def __init__(self, path: Path, hidden: Sequence[str] = ()) -> None:
         """``hidden``: texts that are not written: launchers quote the command line that failed."""

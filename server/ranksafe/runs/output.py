@@ -1,4 +1,4 @@
-"""The ranks' output, read while it is written, as whole lines: from the run's files, or as its supervisor passes it on."""
+"""The ranks' output, read while it is written, as whole lines: from files, or as the supervisor passes it on."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class _Source:
 class OutputFollower:
     """Follows every output file of a run directory, those that appear later included.
 
-    ``also``: names of further files, whose lines are the launchers'; its group 1 says whose they are. ``streams``: those
-    that are looked at. ``language``: of what is said of output that is gone.
+    ``also``: names of further files, whose lines are the launchers'; its group 1 says whose they are. ``streams``:
+    those that are looked at. ``language``: of what is said of output that is gone.
     """
 
     def __init__(
@@ -145,14 +145,18 @@ class OutputFollower:
         if not later:
             return False
         assert source.file is not None
-        if data := source.file.read(_CHUNK):  # written after the last look, before the next part was begun
+        if data := source.file.read(
+            _CHUNK
+        ):  # written after the last look, before the next part was begun
             yield from source.lines.take(data)
             return True
         source.file.close()
         source.file = None
         if later[0] > source.number + 1:
             yield from source.lines.take(b"", final=True)
-            yield Output(None, "status", _GONE.filled(name=source.path.name).in_language(self._language))
+            yield Output(
+                None, "status", _GONE.filled(name=source.path.name).in_language(self._language)
+            )
         source.number = later[0]
         for old in range(1, later[-1] - KEPT_PARTS):
             Path(part_name(str(source.path), old)).unlink(missing_ok=True)
@@ -162,8 +166,8 @@ class OutputFollower:
 class PassedOn:
     """What a supervisor says on its standard output (`runs.drain`)."""
 
-    def __init__(self, stream: BinaryIO, language: Language) -> None:
-        self._descriptor = stream.fileno()
+    def __init__(self, descriptor: int, language: Language) -> None:
+        self._descriptor = descriptor
         os.set_blocking(self._descriptor, False)
         self._language = language
         self._buffer = b""
@@ -226,7 +230,7 @@ class PassedOn:
 
 def _open(source: _Source) -> bool:
     try:
-        source.file = Path(part_name(str(source.path), source.number)).open("rb")
+        source.file = Path(part_name(str(source.path), source.number)).open("rb")  # noqa: SIM115
     except OSError:
         return False
     return True

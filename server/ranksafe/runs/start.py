@@ -168,9 +168,7 @@ class Run:
                     self._say(line.text)
                 else:
                     log.write(line)
-                    self._tell(
-                        RunEvent("output", line.text, line.rank, line.stream, line.goes_on)
-                    )
+                    self._tell(RunEvent("output", line.text, line.rank, line.stream, line.goes_on))
             self._check_time()
             self._observe()
             self._recorder.look()

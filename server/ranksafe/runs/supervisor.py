@@ -2,10 +2,11 @@
 
 Started as ``python -I supervisor.py``, standard library only. The first line on stdin is the specification (JSON:
 ``command``, ``directory``, ``environment``, ``working_directory``, ``grace_seconds``, ``in_background``, ``terminal``,
-``keep_detached``, ``is_shown``: whether standard output is read, see `runs.drain`); it travels there because command lines can be read by every user of a machine. After it, stdin is a lease: ``cancel``
-ends the run, and so does the end of the file, which comes however the server dies. Launchers give their ranks sessions
-of their own, so a process group is not enough: on Linux orphans are adopted (PR_SET_CHILD_SUBREAPER) and descendants
-found in /proc; elsewhere through ``ps``.
+``keep_detached``, ``is_shown``: whether standard output is read, see `runs.drain`); it travels there because command
+lines can be read by every user of a machine. After it, stdin is a lease: ``cancel`` ends the run, and so does the end
+of the file, which comes however the server dies. Launchers give their ranks sessions of their own, so a process group
+is not enough: on Linux orphans are adopted (PR_SET_CHILD_SUBREAPER) and descendants found in /proc; elsewhere through
+``ps``.
 
 On another host `on_host.supervise` starts it, detached from the connection; there the lease is a file (``lease_file``:
 JSON, ``renewed``: anything that changes, and ``seconds``) that is renewed as long as somebody looks, and
@@ -18,7 +19,7 @@ every rank whose end would be seen at once, and another at its end: {"event": "r
 """
 
 # Started once per run: pathlib would only make it slower.
-# ruff: noqa: PTH105, PTH110, PTH112, PTH118, PTH123, PTH208
+# ruff: noqa: PTH100, PTH105, PTH110, PTH112, PTH118, PTH123, PTH208
 
 from __future__ import annotations
 

@@ -70,7 +70,8 @@ class PipedConversation:
     def wait_for_greeting(self, seconds: float, should_stop: Callable[[], bool]) -> int | None:
         """Until the program has begun: None; or until it has ended without: its status.
 
-        Raises TimeoutError, Babble where it is not the program that speaks and does not end, and, when ``should_stop`` says so, RunCancelled; the process is then killed.
+        Raises TimeoutError, Babble where something else speaks without an end, and, when ``should_stop`` says so,
+        RunCancelled; the process is then killed.
         """
         end = time.monotonic() + seconds
         while not self.greeted:
@@ -238,7 +239,8 @@ _NO_ANSWER = Translated(
     en="{host} did not answer within {seconds} s.", zh_cn="{host} 在 {seconds} 秒内没有应答。"
 )
 _ENDLESS = Translated(
-    en="The answer of {host} has no end, so it is not read.", zh_cn="{host} 的应答没有尽头，已放弃读取。"
+    en="The answer of {host} has no end, so it is not read.",
+    zh_cn="{host} 的应答没有尽头，已放弃读取。",
 )
 _BROKE_OFF = Translated(
     en="The connection to {host} was lost: {reason}", zh_cn="与 {host} 的连接已断开：{reason}"

@@ -44,7 +44,7 @@ class SupervisedProcess:
         self._supervisor = supervisor
         self._directory = directory
         self._give_back = give_back
-        self._output = PassedOn(supervisor.stdout, language)
+        self._output = PassedOn(supervisor.stdout.fileno(), language)
         self._journals = OutputFollower(directory, streams=("jsonl",))
 
     def follow(self) -> Sequence[Output]:
@@ -86,7 +86,9 @@ class SupervisedProcess:
         report = self._output.report
         if not report:
             with contextlib.suppress(OSError, ValueError):
-                report = json.loads((self._directory / "supervisor.json").read_text(encoding="utf-8"))
+                report = json.loads(
+                    (self._directory / "supervisor.json").read_text(encoding="utf-8")
+                )
         status = str(report.get("status", "lost" if self.is_over() else "running"))
         return "lost" if status == "running" and self.is_over() else status
 
