@@ -7,7 +7,7 @@ gone.
 """
 
 # Part of the supervisor, which is started once per run: pathlib would only make it slower.
-# ruff: noqa: PTH108, PTH118, PTH123, PTH207
+# ruff: noqa: PTH108, PTH123, PTH207
 
 from __future__ import annotations
 

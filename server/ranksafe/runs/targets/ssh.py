@@ -152,9 +152,9 @@ class SshTarget:
             "on_host.request",
             "on_host.follow",
             "on_host.reserve",
-            "supervisor",
-            "drain",
             "kept_output",
+            "drain",
+            "supervisor",
         )
         try:
             conversation = self._host.start(text, _order(run, prepared))
