@@ -25,7 +25,8 @@ def test_a_host_that_never_answers_is_given_up(
     login: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command, sentence = _LOGINS[login]
-    monkeypatch.setattr(ssh, "_START_SECONDS", 3.0)
+    if "within" in sentence:
+        monkeypatch.setattr(ssh, "_START_SECONDS", 3.0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     settings = (f"ForceCommand {command}",)
     with ssh_server(tmp_path / "sshd", settings=settings) as server:

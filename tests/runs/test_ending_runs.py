@@ -181,7 +181,7 @@ def test_a_run_whose_folder_is_deleted_can_be_ended(tmp_path: Path, torch_python
         run.cancel()
 
 
-def test_a_run_whose_folder_cannot_be_read_any_more_is_ended(
+def test_a_run_whose_folder_is_gone_goes_on_and_can_be_ended(
     tmp_path: Path, torch_python: Path
 ) -> None:
     run, met = _run_of_own_ranks(tmp_path, torch_python)
@@ -190,9 +190,13 @@ def test_a_run_whose_folder_cannot_be_read_any_more_is_ended(
         assert met.acquire(timeout=_PATIENCE_SECONDS)
         directory.rename(directory.with_suffix(".old"))
         directory.touch()
-        with pytest.raises(RunNotPossible):
-            run.wait(_PATIENCE_SECONDS)
-        _wait_until(lambda: _processes_of(run.run_id) == [])
+        assert run.wait(3.0) is None
+        assert _processes_of(run.run_id)
+        run.cancel()
+        result = run.wait(_PATIENCE_SECONDS)
+        assert result is not None
+        assert result.outcome is Outcome.CANCELLED
+        assert _processes_of(run.run_id) == []
     finally:
         run.cancel()
 

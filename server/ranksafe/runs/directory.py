@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import secrets
@@ -78,7 +79,8 @@ def prune(runs: Path) -> None:
 
 def release(directory: Path) -> None:
     """The run is over; its folder may be pruned."""
-    (directory / "in-use").unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # it may be gone, or something else may be in its place
+        (directory / "in-use").unlink()
 
 
 def occupy(directory: Path) -> None:
