@@ -23,9 +23,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "public_scripts"))
-from planted import PLANTED, Planted, patched, plants, scripts_by_name
-from published import NotFetched, PublishedScript, installed, rehearse
+from tests.rehearsal.public_scripts.planted import (
+    PLANTED,
+    Planted,
+    patched,
+    plants,
+    scripts_by_name,
+)
+from tests.rehearsal.public_scripts.published import (
+    NotFetched,
+    PublishedScript,
+    installed,
+    rehearse,
+)
 
 
 @dataclass(frozen=True)

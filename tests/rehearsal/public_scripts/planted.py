@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from published import MANIFEST, PublishedScript, scripts
+from tests.rehearsal.public_scripts.published import MANIFEST, PublishedScript, scripts
 
 if sys.version_info >= (3, 11):
     import tomllib
