@@ -39,3 +39,5 @@ def test_other_lines_where_it_may_show_are_those_of_the_original() -> None:
 def test_a_failure_that_could_show_nowhere_is_refused() -> None:
     with pytest.raises(ValueError, match="no line is marked"):
         patched(_TEXT, _planted(Edit(1, 0, "zero")))
+    with pytest.raises(ValueError, match="no line 4"):
+        patched(_TEXT, _planted(Edit(4, 3, "new  # here")))

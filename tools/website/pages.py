@@ -73,6 +73,7 @@ def contents(registry: Registry) -> tuple[Page | Group, ...]:
                 Page("docs/rehearsal.md", "rehearsal.html"),
                 Page("docs/rehearsal/cuda-only-operators.md", "rehearsal/cuda-only-operators.html"),
                 Page("docs/rehearsal/unseen-scripts.md", "rehearsal/unseen-scripts.html"),
+                Page("docs/rehearsal/planted-failures.md", "rehearsal/planted-failures.html"),
                 Page("docs/security.md", "security.html"),
                 Page("CONTRIBUTING.md", "contributing.html"),
             ),

@@ -76,12 +76,15 @@ def scripts_by_name() -> dict[str, PublishedScript]:
 
 
 def patched(text: str, planted: Planted) -> tuple[str, list[int]]:
-    """The text with what is planted, and the lines where it may show. Raises ValueError where none is marked."""
+    """The text with what is planted, and the lines where it may show. Raises ValueError where none is marked, or
+    an edit lies behind the end."""
     lines = text.splitlines(keepends=True)
     places = {line: line for line in (planted.line, *planted.also) if line}
     for edit in sorted(planted.edits, key=lambda each: -each.first):
         new = edit.text.strip("\n").splitlines(keepends=True)
         new[-1] += "\n"
+        if edit.first > len(lines):
+            raise ValueError(f"{planted.name}: the text has no line {edit.first}")
         lines[edit.first - 1 : edit.last] = new
         grown = len(new) - (edit.last - edit.first + 1)
         for original in places:
