@@ -546,9 +546,32 @@ def _print(op: str, shape: str, dtype: str = "Float", device: str = "cpu", numbe
     )
 
 
+def _simulated(op: str, elements: int, dtype: str = "Float", number: int = 5) -> str:
+    """As the simulated NCCL prints it."""
+    return f"SequenceNumber={number}, OpType={op}, Elements={elements}, TensorDtypes={dtype}, ReduceOp=SUM"
+
+
 @pytest.mark.parametrize(
     ("one", "two", "kind", "facts"),
     [
+        (
+            _simulated("ALLREDUCE", 4),
+            _simulated("ALLREDUCE", 4, "Double"),
+            "collective-dtype-mismatch",
+            ["rank 0 has Float and rank 1 Double"],
+        ),
+        (
+            _simulated("ALLREDUCE", 1),
+            _simulated("ALLREDUCE", 11689512),
+            "collective-shape-mismatch",
+            ["of 1 and", "of 11689512", "more often"],
+        ),
+        (
+            _simulated("ALLGATHER", 8),
+            _simulated("ALLREDUCE", 8),
+            "collective-mismatch",
+            ["rank 0 is in ALLGATHER, rank 1 in ALLREDUCE"],
+        ),
         (
             _print("_ALLGATHER_BASE", "13"),
             _print("_ALLGATHER_BASE", "12"),

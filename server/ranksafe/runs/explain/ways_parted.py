@@ -18,6 +18,7 @@ from ranksafe.runs.model import Failure, Frame
 
 KINDS: Final = frozenset(
     {
+        "collective-dtype-mismatch",
         "collective-mismatch",
         "collective-shape-mismatch",
         "collective-timeout",
