@@ -110,6 +110,12 @@ def test_a_time_limit_ends_a_hang(run: StartRun) -> None:
     assert finished.root.kind == "time-limit"
 
 
+def test_what_a_rank_had_raised_is_the_reason_though_the_time_is_over(run: StartRun) -> None:
+    finished = run("raises_and_stays.py", timeout_seconds=15.0, on_hang="report")
+    assert finished.result.outcome is Outcome.FAILED
+    assert (finished.root.rank, finished.root.message) == (1, "ValueError: the reason")
+
+
 def test_a_smoke_run_of_a_plain_loop_stops_on_every_rank_after_the_same_step(
     run: StartRun, tmp_path: Path
 ) -> None:

@@ -16,7 +16,7 @@ from ranksafe.runs.conclusion import Conclusion, Ending, conclude
 from ranksafe.runs.debugger import debugger_event
 from ranksafe.runs.directory import new_run_directory, release
 from ranksafe.runs.errors import RunCancelled, RunNotPossible
-from ranksafe.runs.explain.evidence import parse_entry
+from ranksafe.runs.explain.evidence import load_evidence, parse_entry
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.rehearsed import Verdict
 from ranksafe.runs.launch_plan import Plan
@@ -68,6 +68,7 @@ class Run:
         self._is_new = started_ago is None
         self._started = time.monotonic() - (started_ago or 0.0)
         self._timed_out = False
+        self._had_raised = False
         roots = [request.script.absolute().parent, plan.working_directory]
         self._hidden = secret_values(plan.command, {**os.environ, **request.environment})
         self._user_code = UserCode(roots, plan.working_directory)
@@ -262,10 +263,11 @@ class Run:
         """How the run ended: as the process says, unless it was ended for a reason of ours."""
         if self._observer.failures and (self._observer.ends_run or self._timed_out):
             return "hung"
-        if self._timed_out:
+        if self._timed_out and not self._had_raised:
             return "timed-out"
-        # Ended because a failed rank stayed: that rank's failure is the reason.
-        return "exited" if self._observer.ends_run else self._process.status
+        # Ended because a failed rank stayed, or others took their time to end: that rank's failure is the reason.
+        is_ours = self._observer.ends_run or self._timed_out
+        return "exited" if is_ours else self._process.status
 
     def _observe(self) -> None:
         """Tell what the ranks do, and end the run where they hang."""
@@ -281,6 +283,8 @@ class Run:
         if isinstance(self._process, OutOfReach) and not self._process.is_seen_to_go_on:
             return  # it may have ended in time
         self._timed_out = True
+        ranks = load_evidence(self._directory, None).ranks.values()
+        self._had_raised = any(rank.raised is not None for rank in ranks)
         self._say(_TIMED_OUT.filled(seconds=f"{limit:g}").in_language(self._request.language))
         self._process.cancel()
 
