@@ -102,15 +102,15 @@ def test_a_column_that_a_stand_in_lacks_is_a_limit_after_a_second_look(judge: Ju
     judged = judge(
         """
 from datasets import load_dataset
-rows = load_dataset("imdb", split="train")
-sizes = rows.map(lambda row: {"size": len(row["review"])})  # here
+rows = load_dataset("stanfordnlp/snli", split="train")
+sizes = rows.map(lambda row: {"size": len(row["gloss"])})  # here
 """,
         *("--launcher", "python"),
     )
     assert judged.status == 3
     assert judged.blamed["kind"] == "stand-in"
     assert "it does not concern several GPUs" in judged.blamed["explanation"]
-    assert "dataset imdb" in judged.blamed["explanation"]
+    assert "dataset stanfordnlp/snli" in judged.blamed["explanation"]
     assert _ONCE_MORE in judged.said
 
 
@@ -134,6 +134,17 @@ mine = shares[int(os.environ["LOCAL_RANK"])]  # here
 
 _PLANTED = {
     "a name": "print(len(rows), lenght)  # here",
+    "a column that the real dataset has not, either": """
+rows.map(lambda row: {"size": len(row["review"])})  # here
+""",
+    "a key that no tokenizer gives, in a worker": """
+from torch.utils.data import DataLoader
+from transformers import AutoTokenizer
+tokenizer = AutoTokenizer.from_pretrained("bert-base-uncased")
+def collated(rows):
+    return tokenizer([row["text"] for row in rows])["sentence_ids"]  # here
+next(iter(DataLoader(rows, batch_size=4, num_workers=1, collate_fn=collated)))
+""",
     "devices": """
 import torch
 batch = torch.tensor(rows[:4]["label"]).to("cuda:0")

@@ -14,7 +14,7 @@ import pytest
 INJECTED = Path(__file__).parents[2] / "server" / "ranksafe" / "rehearsal" / "inject"
 LIBRARY = """
 import functools, urllib.request
-from ranksafe_rehearsal import journal, provenance
+from ranksafe_rehearsal import journal, lookups, provenance
 
 def load(name):
     try:
@@ -45,6 +45,17 @@ class Rows(list):
     def map(self, function):
         return [function(row) for row in self]
 
+class Model:
+    def __init__(self):
+        journal.modified("model bert", "bert", object="model", name="bert")
+        provenance.made(self, "model")
+
+class Row(dict):
+    def __getitem__(self, key):
+        return super().__getitem__(key)
+
+lookups.recognise(lambda thing, key: isinstance(thing, dict) and "text" in thing and key == "nowhere")
+
 class Trainer:
     def __init__(self, rows):
         self.rows = rows
@@ -58,7 +69,7 @@ PREAMBLE = """
 from ranksafe_rehearsal import activation
 activation.start()
 import urllib.request
-from library import Rows, Trainer, kept, load
+from library import Model, Row, Rows, Trainer, kept, load
 """
 
 Touched = Callable[[str], list[tuple[str, str]]]
@@ -129,6 +140,27 @@ text = download()
 words = text.split()
 """,
         [("network", _ASKED)],
+    ),
+    "a column that the real one may have": (
+        """
+rows = Rows('imdb')
+row = rows[0]
+print(row['title'])
+""",
+        [("dataset", "rows = Rows('imdb')")],
+    ),
+    "a refusal that led to a key that is nowhere": (
+        """
+row = Rows('imdb')[0]
+try:
+    urllib.request.urlopen('http://192.0.2.1/')
+    key = 'text'
+except OSError:
+    key = 'nowhere'
+if key == 'nowhere':
+    print(row['nowhere'])
+""",
+        [("network", "urllib.request.urlopen('http://192.0.2.1/')")],
     ),
     "a file that a refused download did not write": (
         """
@@ -375,6 +407,23 @@ from library import batches
 for batch in batches(9):
     if batch[0] > 6:
         print(batch[1])
+""",
+    "a column that the real one has not, either": """
+rows = Rows('imdb')
+for row in rows:
+    print(row['nowhere'])
+""",
+    "the same, asked by a library": """
+rows = Rows('imdb')
+def work(row):
+    return Row(row)['nowhere']
+rows.map(work)
+""",
+    "an attribute that no model of the class has": """
+class Training:
+    def __init__(self, rows):
+        self.rows, self.model = rows, Model()
+Training(Rows('imdb')).model.nowhere
 """,
     "another attribute of the same object": """
 class Training:

@@ -318,6 +318,19 @@ def arguments_of(source: Source, line: int, function: str) -> Optional[dict[obje
     return found
 
 
+def subscripted(source: Source, line: int, key: object) -> set[str]:
+    """The names that are subscripted with this constant on a line."""
+    return {
+        node.value.id
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Subscript)
+        and node.lineno <= line <= (node.end_lineno or node.lineno)
+        and isinstance(node.value, ast.Name)
+        and isinstance(node.slice, ast.Constant)
+        and node.slice.value == key
+    }
+
+
 def _called(node: ast.expr) -> str:
     """The name of a function, or of a method of ``self``; empty for anything else."""
     if isinstance(node, ast.Name):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from types import FrameType, FunctionType, ModuleType, TracebackType
 from typing import Any, NamedTuple
 
-from . import dependence, provenance
+from . import dependence, lookups, provenance
 from .provenance import Entry, Place
 
 _SECONDS = 2.0
@@ -49,6 +49,7 @@ def touched_by(
         return []
     search = _Search()
     running: list[Step] = []
+    is_lacking = False
     if ends_at is not None:
         running = _stack(ends_at)
         search.follow(running)
@@ -60,12 +61,16 @@ def touched_by(
             )
         running = [*running, *steps]
         search.follow(steps)
+        if origin is error and ends_at is None:
+            frames = [(step.frame, step.line) for step in steps]
+            is_lacking = lookups.is_lacking_in_truth(origin, frames)
         if isinstance(origin, FileNotFoundError) and _has_another_number(origin.filename):
             search.kind(_SHORT_EPOCH, "number")
     return [
         dict(provenance.as_data(entry), how=how)
         for entry, how in search.found()
-        if entry.kind != _SHORT_EPOCH or not _goes_on(entry, running)
+        if not (is_lacking and entry.kind not in provenance.REFUSALS)
+        and (entry.kind != _SHORT_EPOCH or not _goes_on(entry, running))
     ]
 
 

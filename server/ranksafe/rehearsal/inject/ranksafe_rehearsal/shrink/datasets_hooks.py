@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import importlib
 import os
+from collections.abc import Set
 from typing import Any, Callable, NoReturn
 
-from .. import importing, journal, limits, provenance
+from .. import importing, journal, limits, lookups, provenance
 from ..settings import Settings
 from . import splits, text
-from .known_datasets import KnownDataset, known
+from .known_datasets import KnownDataset, is_whole, known
 
 ROWS = 512
 """Of each split: enough for a few steps of several ranks with accumulation, and mapped in a second."""
@@ -35,6 +36,7 @@ def install(settings: Settings) -> None:
     importing.after_import("datasets.load", functools.partial(_hook_load, settings))
     importing.after_import("datasets", _hook_names)
     provenance.recognise("dataset", _is_marked)
+    lookups.recognise(_lacks)
     importing.after_import("datasets.arrow_dataset", _hook_select)
 
 
@@ -58,6 +60,19 @@ def _is_marked(thing: Any) -> bool:
     """Whether it is a dataset that a stand-in became, without asking objects of other libraries anything."""
     info = getattr(thing, "info", None) if type(thing).__module__.startswith("datasets.") else None
     return _MARK in str(getattr(info, "description", ""))
+
+
+_wholes: list[Set[str]] = []
+"""Columns, or splits, of stand-ins that have all of the real one's."""
+
+
+def _lacks(thing: Any, key: str) -> bool:
+    """Whether it is a row, a batch or the splits of a stand-in whose original has no such key, either."""
+    if type(thing) is dict or type(thing).__module__.startswith("datasets."):
+        columns = None if isinstance(thing, dict) else getattr(thing, "column_names", None)
+        names = set(columns or thing)
+        return bool(names) and any(names <= whole and key not in whole for whole in _wholes)
+    return False
 
 
 def _hook_names(module: Any) -> None:
@@ -104,6 +119,8 @@ def _stand_in(
         raise problem
     if found is None:
         _refuse_unknown(name)
+    if is_whole(name):
+        _wholes.extend([found.columns.keys(), set(found.splits)])
     streaming = bool(keywords.get("streaming"))
     split = keywords.get("split")
     if isinstance(split, (list, tuple)):

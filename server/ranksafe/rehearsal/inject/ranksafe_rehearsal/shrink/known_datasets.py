@@ -486,6 +486,21 @@ _BY_NAME: list[tuple[str, KnownDataset]] = [
 ]
 
 
+_WHOLE = frozenset(
+    """imdb stanfordnlp/imdb rotten_tomatoes cornell-movie-review-data/rotten_tomatoes glue nyu-mll/glue
+ag_news fancyzhx/ag_news squad rajpurkar/squad yelp_review_full yelp/yelp_review_full yelp_polarity
+fancyzhx/yelp_polarity amazon_polarity fancyzhx/amazon_polarity dbpedia_14 fancyzhx/dbpedia_14 mnist
+ylecun/mnist""".split()
+)
+"""Those of which all columns and splits are above, as huggingface/datasets listed them (``datasets/`` at 040102f1). Of
+others some may be left out, or another owner's has the name."""
+
+
+def is_whole(dataset: str) -> bool:
+    """Whether the real one is known to have no other columns and splits."""
+    return dataset.lower() in _WHOLE
+
+
 def known(dataset: str, configuration: str | None) -> KnownDataset | None:
     """The columns of a dataset on the Hub by its id, None for an unknown one."""
     lowered = dataset.lower()

@@ -8,7 +8,7 @@ import importlib.util
 import inspect
 from typing import Any, Callable
 
-from .. import importing, journal, limits, provenance
+from .. import importing, journal, limits, lookups, provenance
 from . import spread
 from .repositories import Repositories
 
@@ -50,8 +50,17 @@ _LOADERS: dict[str, tuple[tuple[str, ...], bool]] = {
 """Module, its classes with ``from_pretrained``, and whether they need the model itself (transformers 4.35 to 5.23)."""
 
 
+_ENCODED = frozenset(
+    """input_ids token_type_ids attention_mask special_tokens_mask length labels overflowing_tokens
+num_truncated_tokens overflow_to_sample_mapping offset_mapping""".split()
+)
+"""What tokenizers return, by their settings and arguments (transformers 5.23, ``PreTrainedTokenizerBase``); what some
+classes have besides, the stand-in of the same class has, too."""
+
+
 def install(repositories: Repositories) -> None:
     """Wrap the classes as their modules are imported."""
+    lookups.recognise(_lacks)
     for module_name, (class_names, weights) in _LOADERS.items():
         importing.after_import(
             module_name, functools.partial(_wrap_classes, repositories, class_names, weights)
@@ -62,6 +71,13 @@ def install(repositories: Repositories) -> None:
     importing.after_import(
         "transformers.pipelines", functools.partial(_wrap_pipeline, repositories)
     )
+
+
+def _lacks(thing: Any, key: str) -> bool:
+    """Whether it is what a tokenizer made of a text, and the real one would not have such a key, either."""
+    kind = type(thing)
+    is_encoding = kind.__name__ == "BatchEncoding" and kind.__module__.startswith("transformers.")
+    return is_encoding and bool(thing.encodings) and key not in _ENCODED
 
 
 def _wrap_classes(
