@@ -50,6 +50,11 @@ def _judged(
         ("KeyError: 'label'", ["dataset"], Outcome.SIMULATION_LIMIT),
         ("ValueError: too little data", ["dataset"], Outcome.SIMULATION_LIMIT),
         ("RuntimeError: mat1 and mat2 shapes cannot be multiplied", ["model"], Outcome.SIMULATION_LIMIT),
+        ("ValueError: too little data", ["pictures"], Outcome.SIMULATION_LIMIT),
+        ("RuntimeError: Given groups=1, weight of size [32, 3, 3, 3], expected input[64, 1, 28, 28] to have 3 channels, "
+         "but got 1 channels instead", ["pictures"], Outcome.FAILED),
+        ("RuntimeError: Given groups=1, weight of size [32, 3, 3, 3], expected input[64, 1, 28, 28] to have 3 channels, "
+         "but got 1 channels instead", ["pictures", "dataset"], Outcome.SIMULATION_LIMIT),
         ("TypeError: 'NoneType' object is not iterable", ["network"], Outcome.SIMULATION_LIMIT),
         ("NameError: name 'data' is not defined", ["network"], Outcome.SIMULATION_LIMIT),
         ("AttributeError: 'Rows' object has no attribute 'classes'", ["dataset"], Outcome.SIMULATION_LIMIT),

@@ -75,7 +75,7 @@ class Doubt:
 STAND_INS = frozenset(
     {
         *("dataset", "model", "adapter", "tokenizer", "processor", "metric", "tracker", "hub"),
-        *("library", "short-epoch"),
+        *("pictures", "library", "short-epoch"),
     }
 )
 """Kinds of entries that gave the script something else (``ranksafe_rehearsal.provenance``)."""
@@ -153,7 +153,7 @@ STANDINGS: tuple[Standing, ...] = (
     _standing(
         r"\AAttributeError\b",
         "what a model or tokenizer has depends on its class, which one that stands in shares",
-        by=REFUSED | _OTHER_CLASSES | {"dataset"},
+        by=REFUSED | _OTHER_CLASSES | {"dataset", "pictures"},
     ),
     _standing(
         r"\A(?:FileNotFoundError|NotADirectoryError|EOFError|JSONDecodeError|UnpicklingError|BadZipFile|ReadError)\b",
@@ -180,6 +180,9 @@ _EXITED = "exit-status"
 _OF_VALUES_TOO = frozenset({"batch-norm-single-sample", "batch-not-divisible"})
 """Failures that rules predict, and that the length of a stand-in can bring about as well; all others that rules predict
 come of several GPUs alone."""
+
+_OF_MEASURES = frozenset({"shape-mismatch", "index-out-of-range", *_OF_VALUES_TOO})
+"""Failures of sizes, numbers and classes, which stand-ins of the kind "pictures" have from the real ones."""
 
 
 def uncaught_from(event: Mapping[str, Any]) -> Uncaught:
@@ -215,7 +218,8 @@ def doubt_about(failures: Sequence[Failure], uncaught: Sequence[Uncaught]) -> Do
     if is_predicted and failure.kind not in _OF_VALUES_TOO:
         return None
     standing = standing_of(failure)
-    touches = tuple(each for each in _touches_of(failure, uncaught) if each.kind in standing.by)
+    by = standing.by - ({"pictures"} if failure.kind in _OF_MEASURES else set())
+    touches = tuple(each for each in _touches_of(failure, uncaught) if each.kind in by)
     if not touches:
         return None
     follows = any(
@@ -272,6 +276,10 @@ REMEDIES = {
     "dataset": Translated(
         en="With the real dataset in the cache, --shrink off rehearses with it.",
         zh_cn="若真实数据集已在缓存中，--shrink off 会用它进行预演。",
+    ),
+    "pictures": Translated(
+        en="With the real pictures where the script looks for them, the rehearsal takes those.",
+        zh_cn="若真实图片位于脚本查找之处，预演会使用它们。",
     ),
     "model": Translated(
         en="With the real model in the cache, --shrink off rehearses with it.",

@@ -116,7 +116,7 @@ def _wrap(module: Any, owner: Any, name: str, check: str, fill: Any) -> None:
             original(self, root, train, transform, target_transform, download)
             return
         count = (60_000 if train else 10_000) if fill is _digits else 50_000 if train else 10_000
-        _say(self, name, count)
+        _say(self, name, count, "pictures")
         fill(self, count)
 
     owner.__init__ = initialize
@@ -128,14 +128,15 @@ def _is_another(dataset: Any, owner: Any, module: Any) -> bool:
     return known is not owner
 
 
-def _say(dataset: Any, name: str, count: int) -> None:
+def _say(dataset: Any, name: str, count: int, kind: str = "dataset") -> None:
+    """``kind`` "pictures": their number, sizes and classes are those of the real ones."""
     journal.modified(
         f"dataset {name} → {count} synthetic pictures",
         f"数据集 {name} → {count} 张合成图片",
-        object="dataset",
+        object=kind,
         name=name,
     )
-    provenance.made(dataset, "dataset")
+    provenance.made(dataset, kind)
 
 
 def _digits(dataset: Any, count: int) -> None:
@@ -233,7 +234,7 @@ def _replace_absent(owner: Any, name: str, lengths: dict[str, int], fill: Any) -
             target_transform=extra.get("target_transform"),
         )
         self.split = self._split = split
-        _say(self, name, lengths[split])
+        _say(self, name, lengths[split], "pictures" if fill.func is _as_arrays else "dataset")
         fill(self, lengths[split], extra)
 
     owner.__init__ = initialize
