@@ -143,6 +143,7 @@ def test_a_time_limit_of_the_script_that_a_slow_rank_missed_accuses_nobody(
         ("RuntimeError: \"addmv_impl_cpu\" not implemented for 'Half'", "missing-kernel"),
         ("NotImplementedError: \"median_cpu\" not implemented for 'Bool'", "missing-kernel"),
         ("NotImplementedError: \"never_measured_cpu\" not implemented for 'Int'", "missing-kernel"),
+        ("RuntimeError: string pointer is null", "missing-kernel"),
         ("RuntimeError: MKL FFT doesn't support tensors of type: Half", "missing-kernel"),
         ("RuntimeError: nansum on CPU does not support complex inputs", "missing-kernel"),
         ("EOFError: EOF when reading a line", "no-terminal"),

@@ -76,6 +76,8 @@ def _signs() -> Iterator[_Sign]:
         ("file-system", r"\[Errno 18\] Invalid cross-device link"),
         ("missing-kernel", r"Could not run '[\w:.]+' with arguments from the '\w*CUDA\w*' backend"),
         ("missing-kernel", r"INTERNAL ASSERT FAILED at"),
+        # Of fmt, in C++ alone: torch's profiler asks a CUDA library for a text, whose stand-in has none (CUDA builds).
+        ("missing-kernel", r"\ARuntimeError: string pointer is null"),
         (
             "missing-package",
             rf"No module named '(?:{_GPU_PACKAGES})\b|\b(?:{_GPU_PACKAGES})\b.*(?:not (?:be )?installed|pip install)",
