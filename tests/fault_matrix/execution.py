@@ -55,9 +55,10 @@ def execute(
 
     def hear(event: RunEvent) -> None:
         events.append(event)
-        if own is not None and event.kind == "output" and event.text.startswith(_TAKE_AWAY):
-            lost.append(event.text.removeprefix(_TAKE_AWAY))
-            own.lose_node(lost[-1])
+        for line in event.lines if own is not None and event.kind == "output" else ():
+            if line.startswith(_TAKE_AWAY):
+                lost.append(line.removeprefix(_TAKE_AWAY))
+                own.lose_node(lost[-1])
 
     request = RunRequest(
         script=fault.program,

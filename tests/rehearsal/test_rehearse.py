@@ -76,7 +76,7 @@ class Rehearsed:
 
     @property
     def output(self) -> list[str]:
-        return [event.text for event in self.events if event.kind == "output"]
+        return [line for event in self.events if event.kind == "output" for line in event.lines]
 
     def explained(self) -> str:
         """For a test that fails."""

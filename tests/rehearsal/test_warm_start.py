@@ -85,9 +85,10 @@ class Told:
     def of(cls, result: RunResult | None, events: Sequence[RunEvent]) -> Told:
         assert result is not None
         output = sorted(
-            f"{each.rank} {each.text}"
+            f"{each.rank} {line}"
             for each in events
             if each.rank is not None and each.kind == "output"
+            for line in each.lines
         )
         return cls(result, tuple(each for each in output if "Warning" not in each))
 
@@ -179,7 +180,11 @@ def test_killing_anything_leaves_no_process(runs: Runs) -> None:
     script = runs.script(_WAITING)
     for victim in ("rank", "launcher", "template"):
         run, events = runs.start(script, launcher="torchrun")
-        _wait_for(lambda events=events: sum(each.kind == "output" for each in events) >= 2)
+        _wait_for(
+            lambda events=events: (
+                sum(len(each.lines) for each in events if each.kind == "output") >= 2
+            )
+        )
         os.kill(
             template if victim == "template" else _process_of_run(victim, template), signal.SIGKILL
         )

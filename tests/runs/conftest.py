@@ -66,7 +66,10 @@ class Finished:
     def output_of(self, rank: int) -> list[str]:
         """The lines a rank wrote, both streams."""
         return [
-            event.text for event in self.events if event.kind == "output" and event.rank == rank
+            line
+            for event in self.events
+            if event.kind == "output" and event.rank == rank
+            for line in event.lines
         ]
 
 

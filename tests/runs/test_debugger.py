@@ -99,7 +99,7 @@ def test_a_python_without_debugpy_takes_the_one_that_is_named_as_the_last_of_its
     result = run.wait()
     assert result is not None
     assert result.outcome is Outcome.SUCCEEDED
-    output = [event.text for event in events if event.kind == "output"]
+    output = [line for event in events if event.kind == "output" for line in event.lines]
     assert output == [f"last on the path: {libraries}"]
 
 

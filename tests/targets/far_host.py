@@ -61,7 +61,7 @@ class Far:
         return result
 
     def said(self, kind: str) -> list[str]:
-        return [event.text for event in self.events if event.kind == kind]
+        return [line for event in self.events if event.kind == kind for line in event.lines]
 
     def report(self, run_id: str) -> dict[str, int]:
         """The supervisor's, on the host."""

@@ -73,11 +73,16 @@ class Cluster:
 
     def said(self, kind: str = "status") -> list[str]:
         """The texts of the last run's events."""
-        return [event.text for event in self.events if event.kind == kind]
+        return [line for event in self.events if event.kind == kind for line in event.lines]
 
     def output_of(self, rank: int | None) -> list[str]:
         """The lines of a rank, or of the nodes' launchers."""
-        return [each.text for each in self.events if each.kind == "output" and each.rank == rank]
+        return [
+            line
+            for each in self.events
+            if each.kind == "output" and each.rank == rank
+            for line in each.lines
+        ]
 
     def wait_until(self, run: Run, condition: Callable[[], object]) -> None:
         """Until it holds, which it must before the run is over."""

@@ -34,7 +34,8 @@ def _counting(far: Far, count: int, end: str = "") -> Path:
 
 
 def _numbers(events: list[RunEvent]) -> list[int]:
-    texts = [event.text for event in events if event.kind == "output" and event.rank == 0]
+    of_rank = [event for event in events if event.kind == "output" and event.rank == 0]
+    texts = [line for event in of_rank for line in event.lines]
     return [int(text.split()[1]) for text in texts if text.startswith("line ")]
 
 

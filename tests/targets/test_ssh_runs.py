@@ -93,7 +93,9 @@ def test_the_rank_that_failed_there_is_named_with_its_line_here(
     failure = result.failures[0]
     assert (failure.rank, failure.filename, failure.line) == (1, str(script), 10), result
     assert "labels of rank 1" in failure.message
-    outputs = {(event.rank, event.text) for event in far.events if event.kind == "output"}
+    outputs = {
+        (event.rank, line) for event in far.events if event.kind == "output" for line in event.lines
+    }
     assert {(0, "sum [1.0, 1.0]"), (1, "sum [1.0, 1.0]")} <= outputs
     assert any("ranks on the CPU of gpu-box (gloo)" in each for each in result.limits)
 

@@ -185,6 +185,11 @@ class RunEvent:
     address: tuple[str, int] | None = None
     """With "debugger": where the rank listens; None: it runs without one."""
 
+    @property
+    def lines(self) -> list[str]:
+        """Of an output, which may come in several lines at once."""
+        return self.text.split("\n")
+
 
 @dataclass(frozen=True, slots=True)
 class Unreached:

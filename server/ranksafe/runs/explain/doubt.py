@@ -116,7 +116,8 @@ STANDINGS: tuple[Standing, ...] = (
         "ranks, groups and devices are as the user asked for, whatever they compute with",
     ),
     _standing(
-        r"does not require grad|modified by an inplace operation|leaf Variable|through the graph a second time",
+        r"does not require grad|modified by an inplace operation|is being modified inplace|leaf Variable|"
+        r"through the graph a second time",
         "autograd's rules depend on the order of operations, not on values or sizes",
     ),
     _standing(r"CUDA out of memory", "what stands in is smaller than what it stands for"),
