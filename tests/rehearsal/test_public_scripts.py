@@ -18,7 +18,7 @@ from .public_scripts.published import (
 
 _QUICK = {"trl-sft-python", "transformers-trainer"}
 """Need nothing that the test environment does not have."""
-_LIMITS: set[str] = set()
+_LIMITS = {"opacus-cifar10"}
 """Known simulation limits, explained in the documentation."""
 
 
