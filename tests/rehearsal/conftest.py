@@ -165,6 +165,7 @@ def _settings(
         host_memory_bytes=None,
         shrink="off",
         short_epochs=False,
+        forecast=False,
         offline=False,
         native=where.native,
     )

@@ -107,6 +107,7 @@ def nvidia_smi(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
         host_memory_bytes=None,
         shrink="off",
         short_epochs=False,
+        forecast=False,
         offline=False,
         native=NativeFiles((), "", ""),
     )

@@ -111,6 +111,8 @@ class ProcessSettings:
     """What all ranks together may use of the real memory; None: not bounded."""
     shrink: str
     short_epochs: bool
+    forecast: bool
+    """Whether only memory is of interest: large floating tensors have no values."""
     offline: bool
     """Whether the network is out of reach (isolated)."""
     native: NativeFiles

@@ -86,6 +86,7 @@ def settings_for(
         host_memory_bytes=options.host_memory_bytes or host_memory_bound(),
         shrink=options.shrink.value,
         short_epochs=options.short_epochs,
+        forecast=False,
         offline=offline,
         native=devices.native,
     )

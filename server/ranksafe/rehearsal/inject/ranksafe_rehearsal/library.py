@@ -40,6 +40,10 @@ class DeviceLibrary:
         )
         call(devices, capability, memory, driver, context)
 
+    def begin_forecast(self) -> None:
+        """Give no values to large floating tensors from now on; before the program makes its first tensor."""
+        self._function("ranksafe_begin_forecast", None)()
+
     def load_device_checks(self, path: str) -> bool:
         """Read which operators check their devices, and under which name; False where it cannot be read."""
         call = self._function("ranksafe_load_device_checks", ctypes.c_int, ctypes.c_char_p)

@@ -39,6 +39,7 @@ class Settings:
         self.host_memory_bytes: int | None = None if host_memory is None else int(host_memory)
         self.shrink: str = data.get("shrink", "off")
         self.short_epochs: bool = bool(data.get("short_epochs"))
+        self.forecast: bool = bool(data.get("forecast"))
         self.offline: bool = bool(data.get("offline"))
         self.native = Native(data["native"])
 

@@ -66,6 +66,8 @@ class Devices:
             self.settings.driver_memory_bytes,
             self.settings.context_memory_bytes,
         )
+        if self.settings.forecast:
+            self.library.begin_forecast()
 
 
 _devices: Devices | None = None

@@ -2,6 +2,7 @@
 //
 //   ranksafe_configure(device_count, capability, memory, driver, context)   before torch is imported: 10 times major plus
 //       minor, then bytes of each device, of the driver and of CUDA's context; returns the number of devices
+//   ranksafe_begin_forecast()                            large floating tensors have no values from now on
 //   ranksafe_device_count, ranksafe_current_device, ranksafe_set_device(device) -> 0, or 101 for a wrong ordinal
 //   ranksafe_in_bad_fork()                               1 in a process forked from one that used the devices
 //   ranksafe_use_devices()                               notes that this process uses its devices (torch.cuda.init)
@@ -32,6 +33,7 @@
 #include "device_check.h"
 #include "device_check_table.h"
 #include "device_state.h"
+#include "forecast_mode.h"
 #include "generators.h"
 #include "host_execution.h"
 #include "host_memory.h"
@@ -52,6 +54,10 @@ RANKSAFE_EXPORT int ranksafe_configure(
     int device_count, int capability, int64_t memory, int64_t driver, int64_t context) {
   ranksafe::configure_devices(device_count, capability, {memory, driver, context});
   return ranksafe::device_count();
+}
+
+RANKSAFE_EXPORT void ranksafe_begin_forecast() {
+  ranksafe::begin_forecast();
 }
 
 RANKSAFE_EXPORT int ranksafe_device_count() {

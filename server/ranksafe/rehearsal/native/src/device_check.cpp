@@ -20,27 +20,6 @@ bool is_zero_dimensional(const at::Tensor& tensor) {
   return tensor.dim() == 0;
 }
 
-// Calls `visit(tensor, argument)` for every defined tensor, in the order of generated wrappers.
-template <typename Visit>
-void for_each_tensor(const OperatorPlan& plan, const c10::IValue* arguments, Visit&& visit) {
-  for (const std::size_t index : plan.check_order) {
-    const PlannedArgument& argument = plan.arguments[index];
-    const c10::IValue& value = arguments[argument.position];
-    if (value.isTensor()) {
-      const at::Tensor& tensor = value.toTensor();
-      if (tensor.defined()) {
-        visit(tensor, argument);
-      }
-    } else if (value.isList()) {
-      for (const c10::IValue& element : value.toListRef()) {
-        if (element.isTensor() && element.toTensor().defined()) {
-          visit(element.toTensor(), argument);
-        }
-      }
-    }
-  }
-}
-
 bool on_one_device(const OperatorPlan& plan, const c10::IValue* arguments) {
   std::optional<c10::Device> common;
   bool same = true;

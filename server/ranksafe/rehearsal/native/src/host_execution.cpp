@@ -2,6 +2,8 @@
 
 #include "device_check.h"
 #include "device_state.h"
+#include "dry_execution.h"
+#include "forecast_mode.h"
 #include "generators.h"
 #include "host_alias.h"
 #include "library_workspaces.h"
@@ -207,6 +209,10 @@ void call_host_kernel(const c10::OperatorHandle& op, const OperatorPlan& plan, t
   raise_limit("operator " + plan.name + " has no CUDA kernel");
 }
 
+[[noreturn]] void raise_no_kernel(const OperatorPlan& plan) {
+  raise_limit("operator " + plan.name + " has no kernel that could run on this machine's processor");
+}
+
 } // namespace
 
 void execute_on_host(const c10::OperatorHandle& op, const OperatorPlan& plan, torch::jit::Stack* stack) {
@@ -215,8 +221,9 @@ void execute_on_host(const c10::OperatorHandle& op, const OperatorPlan& plan, to
   if (C10_UNLIKELY(!plan.absent_from.empty() && plan.work_key != kHostKernels)) {
     raise_absent(op, plan, stack);
   }
-  if (C10_UNLIKELY(plan.work_key == c10::DispatchKey::Undefined)) {
-    raise_limit("operator " + plan.name + " has no kernel that could run on this machine's processor");
+  const bool has_kernel = plan.work_key != c10::DispatchKey::Undefined;
+  if (C10_UNLIKELY(!has_kernel && !is_forecast())) {
+    raise_no_kernel(plan);
   }
   IValue* arguments = stack->data() + (stack->size() - plan.argument_count);
   if (C10_UNLIKELY(check_devices(plan, arguments) == CheckResult::composite_decides)) {
@@ -228,6 +235,15 @@ void execute_on_host(const c10::OperatorHandle& op, const OperatorPlan& plan, to
     check_types(plan, arguments);
   }
   const std::optional<c10::DeviceIndex> target = target_device(plan, arguments);
+  if (C10_UNLIKELY(is_forecast() && target.has_value())) {
+    if (execute_dry(op, plan, stack, *target)) {
+      return;
+    }
+    arguments = stack->data() + (stack->size() - plan.argument_count);
+    if (!has_kernel) {
+      raise_no_kernel(plan);
+    }
+  }
   const MatrixLibrary library = matrix_library(plan, arguments);
   CallAliases aliases;
   replace_arguments(plan, arguments, target, aliases);

@@ -9,6 +9,9 @@ namespace ranksafe {
 // What this process may hold of the machine's memory, in bytes; 0 or less: not bounded.
 void set_host_memory_limit(int64_t bytes);
 
+// Puts our allocator before torch's for the host, once.
+void install_host_allocator();
+
 // Raises the limit when `bytes` more would exceed the bound.
 void require_host_memory(std::size_t bytes);
 

@@ -1,8 +1,11 @@
 // Memory and views: making tensors on a device, copying between devices, looking at the same storage differently.
 #include "allocators.h"
 #include "device_state.h"
+#include "dry_execution.h"
+#include "forecast_mode.h"
 #include "host_alias.h"
 #include "kernels.h"
+#include "untouched_memory.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/Tensor.h>
@@ -54,6 +57,12 @@ at::Tensor empty_strided_on_device(
 // Also from and to the host, and from one device to another: the memory is the same.
 at::Tensor& copy_between_devices(at::Tensor& self, const at::Tensor& source, bool non_blocking) {
   require_no_fork();
+  if (C10_UNLIKELY(is_forecast() && is_copy_left_out(self, source))) {
+    if (self.is_cpu()) {
+      mark_valueless(self.storage().data());
+    }
+    return self;
+  }
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   at::Tensor target = host_alias(self);
   target.copy_(host_alias(source), non_blocking);

@@ -2,6 +2,7 @@
 // check its CUDA kernel makes. Worked out once per operator.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <string>
@@ -59,6 +60,27 @@ struct OperatorPlan {
   PlannedLibrary matrix_library = PlannedLibrary::none;
   c10::DispatchKey work_key = c10::DispatchKey::Undefined; // Undefined: nothing can do the work
 };
+
+// Calls `visit(tensor, argument)` for every defined tensor, in the order of generated wrappers.
+template <typename Visit>
+void for_each_tensor(const OperatorPlan& plan, const c10::IValue* arguments, Visit&& visit) {
+  for (const std::size_t index : plan.check_order) {
+    const PlannedArgument& argument = plan.arguments[index];
+    const c10::IValue& value = arguments[argument.position];
+    if (value.isTensor()) {
+      const at::Tensor& tensor = value.toTensor();
+      if (tensor.defined()) {
+        visit(tensor, argument);
+      }
+    } else if (value.isList()) {
+      for (const c10::IValue& element : value.toListRef()) {
+        if (element.isTensor() && element.toTensor().defined()) {
+          visit(element.toTensor(), argument);
+        }
+      }
+    }
+  }
+}
 
 // `device_key`: CUDA, SparseCUDA, SparseCsrCUDA or NestedTensorCUDA.
 OperatorPlan make_plan(const c10::OperatorHandle& op, c10::DispatchKey device_key);
