@@ -11,6 +11,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/transformers/attention.h>
+#include <ATen/native/transformers/sdp_utils_cpp.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
@@ -37,49 +38,45 @@ constexpr int64_t kEfficient = 2;
 constexpr int64_t kLargestFlashHead = 256;
 constexpr int64_t kEfficientRows = 32; // its row sums are padded to a multiple of it
 
-struct Call {
-  const at::Tensor& query;
-  const at::Tensor& key;
-  const at::Tensor& value;
-  bool masked;
-  bool causal;
-  bool grouped;
-
-  bool is_half() const {
-    return query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16;
-  }
-  bool is_dense() const {
-    for (const at::Tensor* tensor : {&query, &key, &value}) {
-      if (tensor->is_nested() || tensor->dim() != 4 || tensor->numel() == 0 || tensor->stride(-1) != 1) {
-        return false;
-      }
-    }
-    return query.size(0) == key.size(0) && query.size(0) == value.size(0);
-  }
-  bool has_same_heads() const {
-    return query.size(1) == key.size(1) && key.size(1) == value.size(1);
-  }
-  bool has_grouped_heads() const {
-    return grouped && key.size(1) == value.size(1) && query.size(1) % key.size(1) == 0;
-  }
-};
-
-// use_flash_attention of aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, torch 2.8 to 2.13.
-bool allows_flash(const Call& call) {
-  return device_capability() >= 80 && call.is_half() && call.is_dense() && !call.masked &&
-      (call.has_same_heads() || call.has_grouped_heads()) && call.query.size(-1) <= kLargestFlashHead &&
-      call.query.size(-1) == call.key.size(-1) && call.query.size(-1) == call.value.size(-1) &&
-      (!call.causal || call.query.size(2) == call.key.size(2));
+bool is_half(const at::Tensor& tensor) {
+  return tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16;
 }
 
-// use_mem_efficient_attention of the same file; minimum_gemm_alignment for the sizes.
-bool allows_efficient(const Call& call) {
-  const bool tensor_cores = device_capability() >= 80 || (device_capability() >= 70 && call.is_half());
-  const int64_t unit = tensor_cores ? (call.is_half() ? 8 : 4) : 1;
-  const bool known_type = call.query.scalar_type() == at::kHalf || call.query.scalar_type() == at::kFloat ||
-      (call.query.scalar_type() == at::kBFloat16 && device_capability() >= 80);
-  return known_type && call.is_dense() && call.has_same_heads() && !(call.causal && call.masked) &&
-      call.query.size(-1) % unit == 0 && call.value.size(-1) % unit == 0;
+// The last argument of torch's own checks: nothing is told, in each release's way.
+#define RANKSAFE_SILENTLY \
+  {}
+
+// use_flash_attention of aten/src/ATen/native/transformers/cuda/sdp_utils.cpp, torch 2.8 to 2.13.
+bool allows_flash(const sdp::sdp_params& call) {
+  const at::Context& context = at::globalContext();
+  return (context.userEnabledFlashSDP() || context.userEnabledCuDNNSDP()) && device_capability() >= 80 &&
+      sdp::check_tensor_shapes(call, RANKSAFE_SILENTLY) && sdp::check_for_attn_mask(call, RANKSAFE_SILENTLY) &&
+      is_half(call.query) && call.query.scalar_type() == call.key.scalar_type() &&
+      call.query.scalar_type() == call.value.scalar_type() && call.query.size(-1) <= kLargestFlashHead &&
+      call.query.size(-1) == call.key.size(-1) && call.query.size(-1) == call.value.size(-1) &&
+      (!call.is_causal || call.query.size(-2) == call.key.size(-2)) &&
+      sdp::check_batch_size_and_num_heads_dense<true>(call, RANKSAFE_SILENTLY) &&
+      sdp::check_nonzero_sequence_lengths_dense(call, RANKSAFE_SILENTLY) &&
+      sdp::check_last_dim_stride_equals_1_dense<true>(call, RANKSAFE_SILENTLY);
+}
+
+// minimum_gemm_alignment of the same file.
+int64_t unit_of_efficient_heads(const at::Tensor& query) {
+  const bool tensor_cores = device_capability() >= 80 || (device_capability() >= 70 && is_half(query));
+  return tensor_cores ? (is_half(query) ? 8 : 4) : 1;
+}
+
+// use_mem_efficient_attention of the same file.
+bool allows_efficient(const sdp::sdp_params& call) {
+  const auto type = call.query.scalar_type();
+  const bool known = type == at::kFloat || type == at::kHalf || (type == at::kBFloat16 && device_capability() >= 80);
+  return at::globalContext().userEnabledMemEfficientSDP() && known && type == call.key.scalar_type() &&
+      type == call.value.scalar_type() && sdp::check_tensor_shapes(call, RANKSAFE_SILENTLY) &&
+      call.query.size(-1) == call.key.size(-1) && call.query.size(-1) % unit_of_efficient_heads(call.query) == 0 &&
+      call.value.size(-1) % unit_of_efficient_heads(call.query) == 0 &&
+      sdp::check_nonzero_sequence_lengths_dense(call, RANKSAFE_SILENTLY) &&
+      sdp::check_last_dim_stride_equals_1_dense<false>(call, RANKSAFE_SILENTLY) &&
+      sdp::check_batch_size_and_num_heads_dense<false>(call, RANKSAFE_SILENTLY);
 }
 
 int64_t choose_kernel(
@@ -87,19 +84,19 @@ int64_t choose_kernel(
     const at::Tensor& key,
     const at::Tensor& value,
     const OptionalTensor& mask,
-    double,
+    double dropout,
     bool causal,
     std::optional<double>,
     bool grouped) {
-  const Call call{query, key, value, mask.has_value() && mask->defined(), causal, grouped};
-  const at::Context& context = at::globalContext();
-  if ((context.userEnabledFlashSDP() || context.userEnabledCuDNNSDP()) && allows_flash(call)) {
+  const sdp::sdp_params call{query, key, value, mask, dropout, causal, grouped};
+  const bool dense = !query.is_nested() && !key.is_nested() && !value.is_nested();
+  if (dense && allows_flash(call)) {
     return kFlash;
   }
-  if (context.userEnabledMemEfficientSDP() && allows_efficient(call)) {
+  if (dense && allows_efficient(call)) {
     return kEfficient;
   }
-  TORCH_CHECK(context.userEnabledMathSDP(), "No available kernel. Aborting execution.");
+  TORCH_CHECK(at::globalContext().userEnabledMathSDP(), "No available kernel. Aborting execution.");
   return kMath;
 }
 
@@ -233,8 +230,7 @@ FlashResult flash(
     bool,
     std::optional<double> scale) {
   TORCH_CHECK(
-      query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
-      "FlashAttention only support fp16 and bf16 data type");
+      is_half(query), "FlashAttention only support fp16 and bf16 data type");
   const Forward result = forward(query, key, value, std::nullopt, rule_of(query, dropout, causal, scale));
   const at::Tensor state = at::full({2}, result.seed, at::kLong).to(at::kUInt64);
   return {
