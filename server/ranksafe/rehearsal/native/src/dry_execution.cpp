@@ -10,6 +10,7 @@
 #include <ATen/ops/fill.h>
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/zeros.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
@@ -259,9 +260,12 @@ void give_values(
 }
 
 void wrap_results(const OperatorPlan& plan, torch::jit::Stack* stack, c10::DeviceIndex device, MetaAliases& aliases) {
-  for (std::size_t at = stack->size() - plan.return_count; at < stack->size(); ++at) {
+  const std::size_t first = stack->size() - plan.return_count;
+  for (std::size_t at = first; at < stack->size(); ++at) {
     IValue& value = (*stack)[at];
-    if (value.isTensor()) {
+    if (at >= first + plan.device_return_count) {
+      value = IValue(at::zeros(value.toTensor().sizes(), value.toTensor().dtype()));
+    } else if (value.isTensor()) {
       value = IValue(aliases.result(value.toTensor(), device));
     } else if (value.isTensorList()) {
       c10::List<at::Tensor> wrapped;
@@ -282,7 +286,7 @@ bool execute_dry(
     c10::DeviceIndex device) {
   const std::size_t first = stack->size() - plan.argument_count;
   const Interest interest = interest_in(plan, stack->data() + first);
-  if (interest == Interest::none || plan.returns_host_tensors) {
+  if (interest == Interest::none || plan.device_return_count == 0) {
     return false;
   }
   const std::vector<IValue> arguments(stack->begin() + static_cast<std::ptrdiff_t>(first), stack->end());

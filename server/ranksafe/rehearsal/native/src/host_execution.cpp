@@ -155,7 +155,7 @@ void replace_arguments(
 
 void wrap_results(const OperatorPlan& plan, torch::jit::Stack* stack, c10::DeviceIndex device, CallAliases& aliases) {
   const std::size_t first = stack->size() - plan.return_count;
-  for (std::size_t position = first; position < stack->size(); ++position) {
+  for (std::size_t position = first; position < first + plan.device_return_count; ++position) {
     IValue& value = (*stack)[position];
     if (value.isTensor()) {
       value = IValue(aliases.result(value.toTensor(), device));
@@ -254,7 +254,7 @@ void execute_on_host(const c10::OperatorHandle& op, const OperatorPlan& plan, to
     call_host_kernel(op, plan, stack);
   }
   aliases.apply_writes();
-  if (C10_LIKELY(target.has_value() && !plan.returns_host_tensors)) {
+  if (C10_LIKELY(target.has_value())) {
     wrap_results(plan, stack, *target, aliases);
     take_workspace(library, *target); // after the result, as CUDA's kernels do
   }

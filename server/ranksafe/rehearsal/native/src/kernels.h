@@ -16,5 +16,6 @@ void register_dropout_kernels(torch::Library& host);
 void register_matrix_kernels(torch::Library& host);
 void register_attention_kernels(torch::Library& host);
 void register_cudnn_kernels(torch::Library& host);
+void register_histogram_kernels(torch::Library& host);
 
 } // namespace ranksafe

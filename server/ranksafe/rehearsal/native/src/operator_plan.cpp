@@ -26,6 +26,7 @@ const std::unordered_set<std::string>& free_of_checks() {
       "aten::_validate_compressed_sparse_indices",
       "aten::_nested_from_padded",
       "aten::_nested_view_from_buffer",
+      "aten::_scaled_dot_product_efficient_attention_backward", // random state on the host
   };
   return *names;
 }
@@ -84,6 +85,16 @@ PlannedLibrary matrix_library_of(const c10::OperatorName& name) {
   };
   const auto found = libraries->find(name.name);
   return found == libraries->end() ? PlannedLibrary::none : found->second;
+}
+
+std::size_t device_return_count_of(const OperatorPlan& plan) {
+  if (starts_with(plan.name, "aten::_nested_tensor_s")) { // sizes, strides, storage offsets
+    return 0;
+  }
+  if (plan.name == "aten::_scaled_dot_product_efficient_attention") { // its random state is on the host
+    return 2;
+  }
+  return plan.return_count;
 }
 
 std::optional<ArgumentKind> kind_of(const c10::Argument& argument) {
@@ -219,7 +230,7 @@ OperatorPlan make_plan(const c10::OperatorHandle& op, c10::DispatchKey device_ke
   plan.composite_without_kernel = op.hasComputedKernelForDispatchKey(kNoKernels);
   plan.low_precision_retry = in_aten && !refuses_low_precision_on_cuda(plan.name);
   plan.slow_in_low_precision = is_slow_in_low_precision(plan.name);
-  plan.returns_host_tensors = starts_with(plan.name, "aten::_nested_tensor_s"); // sizes, strides, storage offsets
+  plan.device_return_count = device_return_count_of(plan);
   if (device_key == c10::DispatchKey::CUDA) {
     plan.kernel_without_whole_numbers = kernel_without_whole_numbers(plan.name);
     plan.matrix_library = matrix_library_of(name);

@@ -53,7 +53,7 @@ struct OperatorPlan {
   bool has_generator = false;
   bool draws_without_generator = false; // random, but the caller cannot pass a generator
   bool composite_without_kernel = false; // the dispatcher has a composite kernel for `kNoKernels`
-  bool returns_host_tensors = false; // on every device
+  std::size_t device_return_count = 0; // of the results the first so many; the others are on the host
   bool low_precision_retry = false; // CUDA computes half precision where the CPU kernel may refuse
   bool slow_in_low_precision = false; // a half precision takes the CPU kernel many times as long as float32
   const char* kernel_without_whole_numbers = nullptr; // type_check.h

@@ -158,6 +158,7 @@ const bool registered = [] {
   register_matrix_kernels(host);
   register_attention_kernels(host);
   register_cudnn_kernels(host);
+  register_histogram_kernels(host);
   register_operators();
   return true;
 }();
