@@ -1,0 +1,244 @@
+"""Forecasts of memory: programs at true size, whose large tensors have no values, beside arithmetic and a real device."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ranksafe.rehearsal.device_models import device_model, overhead
+
+from .conftest import Rehearse, Rehearsed
+
+GPU_CHECK = Path(__file__).parents[1] / "gpu_check"
+TRAINING = GPU_CHECK / "programs" / "training.py"
+GIBIBYTE = 2**30
+SETTINGS_OF_TORCH_2_11 = {"TORCH_CUBLASLT_UNIFIED_WORKSPACE": "0"}
+"""torch 2.12 changed the default of a setting that both have; 2.11 was measured."""
+SHARES = {
+    "gpt2_bfloat16": (1.0, 1.0),
+    "gpt2_in_fsdp2": (1.0, 1.0),
+    "llama_8b_does_not_fit": (1.0, 0.996),
+    "bert_large_float32": (0.998, 0.999),
+}
+LONG_SHARES = {
+    "bert_large_float16": (0.995, 0.989),
+    "gpt2_checkpointed": (1.0, 1.0),
+    "gpt2_float32": (1.0, 1.001),
+    "gpt2_in_a_trainer": (1.0, 0.998),
+    "gpt2_in_ddp": (1.0, 1.0),
+    "gpt2_of_many_lengths": (1.0, 1.0),
+    "llama_1b": (1.0, 0.998),
+    "llama_1b_checkpointed": (1.0, 1.006),
+    "llama_1b_of_four": (1.0, 1.0),
+    "llama_8b_generates": (1.0, 1.0),
+    # Layers are composed of ordinary operators, which keep more than cuDNN's.
+    "long_short_term_memory": (1.128, 1.047),
+    # cuDNN's workspaces are not known.
+    "transposed_convolutions": (1.0, 0.838),
+}
+"""Peaks as shares of an H200's: allocated and reserved."""
+MODEL = """
+import json, resource, torch
+from transformers import LlamaConfig, LlamaForCausalLM
+def told(**answers): print(json.dumps(answers), flush=True)
+def taken(tensors): return sum(-(-t.numel() * t.element_size() // 512) * 512 for t in tensors)
+config = LlamaConfig(
+    num_hidden_layers=32, hidden_size=4096, intermediate_size=14336, num_attention_heads=32, num_key_value_heads=8,
+    vocab_size=128256,
+)
+"""
+
+
+def forecast(
+    rehearse: Rehearse, script: str | Path, *arguments: str, model: str = "h100", **options: Any
+) -> Rehearsed:
+    """A script at true size on simulated devices of a kind; one of them unless ``devices`` says otherwise."""
+    chosen = device_model(model)
+    driver, context = overhead(chosen.memory_bytes)
+    settings: dict[str, Any] = {
+        "devices": 1,
+        "device_name": chosen.name,
+        "capability": chosen.capability,
+        "memory_bytes": chosen.memory_bytes,
+        "driver_memory_bytes": driver,
+        "context_memory_bytes": context,
+        "host_memory_bytes": 4 * GIBIBYTE,
+        "forecast": True,
+        **options,
+    }
+    if isinstance(script, str):
+        script = textwrap.dedent(script)
+    return rehearse(script, *arguments, **settings)
+
+
+def last_line(done: Rehearsed) -> Any:
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.lines[-1])
+
+
+def test_what_arithmetic_knows_is_exact(rehearse: Rehearse) -> None:
+    program = """
+    torch.set_default_dtype(torch.bfloat16)
+    model = LlamaForCausalLM(config)
+    torch.set_default_dtype(torch.float32)
+    model.cuda().gradient_checkpointing_enable()
+    parameters = list(model.parameters())
+    held = [torch.cuda.memory_allocated() - taken([*parameters, *model.buffers()])]
+    optimizer = torch.optim.AdamW(parameters, fused=True)
+    for _ in range(2):
+        tokens = torch.randint(0, 128256, (1, 2048), device="cuda")
+        loss = model(input_ids=tokens, labels=tokens, use_cache=False).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    states = [t for state in optimizer.state.values() for t in state.values()]
+    held.append(torch.cuda.memory_allocated() - taken([*parameters, *model.buffers(), *states, tokens, loss]))
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    told(count=sum(p.numel() for p in parameters), held=held, peak=torch.cuda.max_memory_allocated(), used=used)
+    """
+    told = last_line(forecast(rehearse, MODEL + textwrap.dedent(program)))
+    assert told["count"] == 8_030_261_248
+    # cuBLAS has a workspace in each of two threads; 32 MiB on this device.
+    assert told["held"] == [0, 2 * 32 * 2**20]
+    assert told["peak"] == pytest.approx(59.9 * GIBIBYTE, rel=0.002)
+    assert told["used"] < 1.2 * GIBIBYTE
+
+
+@pytest.mark.parametrize(
+    ("program", "shares"),
+    [
+        *SHARES.items(),
+        *(pytest.param(*each, marks=pytest.mark.long) for each in LONG_SHARES.items()),
+    ],
+)
+def test_training_takes_what_it_takes_on_a_device(
+    rehearse: Rehearse, program: str, shares: tuple[float, float]
+) -> None:
+    file = GPU_CHECK / "measured" / "h200_torch_2.11.jsonl"
+    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    real = next(
+        line["real"] for line in lines if (line.get("part"), line.get("case")) == ("training", program)
+    )
+    done = forecast(rehearse, TRAINING, program, model="h200", environment=SETTINGS_OF_TORCH_2_11)
+    simulated = last_line(done)["answer"]
+    assert len(simulated["steps"]) == len(real["steps"])
+    peaks = ("peak_allocated", "peak_reserved")
+    assert [simulated["end"][kind] / real["end"][kind] for kind in peaks] == pytest.approx(
+        shares, abs=0.003
+    )
+
+
+def test_memory_runs_out_where_it_would(rehearse: Rehearse) -> None:
+    program = """
+    model = LlamaForCausalLM(config).cuda().bfloat16()
+    optimizer = torch.optim.AdamW(model.parameters())
+    tokens = torch.randint(0, 128256, (4, 2048), device="cuda")
+    for _ in range(3):
+        model(input_ids=tokens, labels=tokens).loss.backward()
+        optimizer.step()
+        print("step", flush=True)
+    """
+    done = forecast(rehearse, MODEL + textwrap.dedent(program))
+    assert done.returncode == 1
+    assert "step" in done.lines
+    assert "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate " in done.stderr
+    assert "GPU 0 has a total capacity of 79.21 GiB of which " in done.stderr
+    assert "modeling_llama.py" in done.stderr
+
+
+def test_small_and_whole_numbers_are_computed(rehearse: Rehearse) -> None:
+    program = """
+    import io, json, torch, torch.nn.functional as F
+    from torch import nn
+    told = {}
+    big = torch.randn(4096, 4096, device="cuda", requires_grad=True)
+    chosen = torch.arange(4096, device="cuda") % 3 == 0
+    told["rows"] = list(big[chosen].shape)
+    told["places"] = torch.nonzero(chosen).flatten()[:3].tolist()
+    told["small"] = (torch.arange(8.0, device="cuda") ** 2).sum().item()
+    told["finite"] = [bool(torch.isfinite(big).all()), bool(torch.isnan(big).any())]
+    told["norm"] = big.norm().item()
+    told["counted"] = torch.histc(torch.tensor([0, 1, 1, 3], device="cuda", dtype=torch.int32), 4, 0, 3).tolist()
+    loss = F.cross_entropy(big, torch.zeros(4096, device="cuda", dtype=torch.long))
+    loss.backward()
+    told["loss"] = [loss.item(), list(big.grad.shape)]
+    thin = nn.Linear(4096, 16, bias=False).cuda()(big)
+    told["adapter"] = list(nn.Linear(16, 4096, bias=False).cuda()(thin).shape)
+    before = torch.cuda.memory_allocated()
+    picture = nn.Conv2d(3, 64, 7, stride=2).cuda()(torch.randn(1, 3, 224, 224, device="cuda"))
+    told["picture"] = [list(picture.shape), torch.cuda.memory_allocated() - before]
+    file = io.BytesIO()
+    torch.save(nn.Linear(1024, 1024).cuda().state_dict(), file)
+    told["saved"] = len(file.getvalue()) > 2**22
+    library = torch.library.Library("tested", "DEF")
+    library.define("product(Tensor left, Tensor right) -> Tensor")
+    library.impl("product", lambda left, right: left.new_empty(left.shape[0], right.shape[1]), "Meta")
+    made = torch.ops.tested.product(big.detach(), torch.randn(4096, 1024, device="cuda"))
+    told["only shapes known"] = [list(made.shape), str(made.device)]
+    model, scaler = nn.Linear(2048, 2048).cuda(), torch.amp.GradScaler("cuda")
+    optimizer = torch.optim.AdamW(model.parameters())
+    with torch.autocast("cuda", torch.float16):
+        scaled = scaler.scale(model(torch.randn(512, 2048, device="cuda")).pow(2).mean())
+    scaled.backward()
+    scaler.step(optimizer)
+    scaler.update()
+    told["scale"] = scaler.get_scale()
+    told["stepped"] = len(optimizer.state)
+    half = torch.randn(2, 8, 1024, 64, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    told["attention"] = [
+        F.scaled_dot_product_attention(half, half, half, is_causal=True).grad_fn.name(),
+        F.scaled_dot_product_attention(half, half, half, attn_mask=torch.ones(1024, 1024, device="cuda").bool()).grad_fn.name(),
+        F.scaled_dot_product_attention(half[:, :, :16], half[:, :, :16], half[:, :, :16]).grad_fn.name(),
+    ]
+    print(json.dumps(told))
+    """
+    told = last_line(forecast(rehearse, program))
+    assert told["rows"] == [1366, 4096]
+    assert told["places"] == [0, 3, 6]
+    assert told["small"] == 140.0
+    assert told["finite"] == [True, False]
+    assert told["norm"] == 1.0
+    assert told["counted"] == [1, 2, 0, 1]
+    assert told["loss"] == [1.0, [4096, 4096]]
+    assert told["adapter"] == [4096, 4096]
+    shape, size = told["picture"]
+    assert shape == [1, 64, 109, 109]
+    assert size >= 64 * 109 * 109 * 4
+    assert told["saved"]
+    assert told["only shapes known"] == [[4096, 1024], "cuda:0"]
+    assert (told["scale"], told["stepped"]) == (65536.0, 2)
+    flash, efficient = "ScaledDotProductFlashAttentionBackward0", "ScaledDotProductEfficientAttentionBackward0"
+    assert told["attention"] == [flash, efficient, flash]
+
+
+def test_an_older_device_has_no_flash_attention(rehearse: Rehearse) -> None:
+    program = """
+    import json, torch, torch.nn.functional as F
+    half = torch.randn(2, 8, 1024, 64, device="cuda", dtype=torch.float16, requires_grad=True)
+    print(json.dumps(F.scaled_dot_product_attention(half, half, half).grad_fn.name()))
+    """
+    kernel = last_line(forecast(rehearse, program, model="t4"))
+    assert kernel == "ScaledDotProductEfficientAttentionBackward0"
+
+
+def test_ranks_agree_without_sending_values(rehearse: Rehearse) -> None:
+    program = """
+    import os, sys, torch, torch.distributed as dist
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    small, large = torch.ones(4, device="cuda"), torch.ones(2**28, device="cuda")
+    dist.all_reduce(small)
+    dist.all_reduce(large)
+    print("sum", small[0].item(), flush=True)
+    dist.all_reduce(torch.ones(2**20 * (1 + rank), device="cuda"))
+    torch.cuda.synchronize()
+    """
+    done = forecast(rehearse, program, devices=2, launcher="torchrun")
+    assert done.returncode != 0
+    assert done.lines.count("sum 2.0") == 2
+    assert "1048576" in done.stderr
+    assert "2097152" in done.stderr
