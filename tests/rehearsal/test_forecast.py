@@ -120,7 +120,9 @@ def test_training_takes_what_it_takes_on_a_device(
     file = GPU_CHECK / "measured" / "h200_torch_2.11.jsonl"
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     real = next(
-        line["real"] for line in lines if (line.get("part"), line.get("case")) == ("training", program)
+        line["real"]
+        for line in lines
+        if (line.get("part"), line.get("case")) == ("training", program)
     )
     done = forecast(rehearse, TRAINING, program, model="h200", environment=SETTINGS_OF_TORCH_2_11)
     simulated = last_line(done)["answer"]
@@ -210,7 +212,10 @@ def test_small_and_whole_numbers_are_computed(rehearse: Rehearse) -> None:
     assert told["saved"]
     assert told["only shapes known"] == [[4096, 1024], "cuda:0"]
     assert (told["scale"], told["stepped"]) == (65536.0, 2)
-    flash, efficient = "ScaledDotProductFlashAttentionBackward0", "ScaledDotProductEfficientAttentionBackward0"
+    flash, efficient = (
+        "ScaledDotProductFlashAttentionBackward0",
+        "ScaledDotProductEfficientAttentionBackward0",
+    )
     assert told["attention"] == [flash, efficient, flash]
 
 

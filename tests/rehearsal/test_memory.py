@@ -19,21 +19,24 @@ ALLOCATOR = ("allocated", "reserved", "peak_allocated", "peak_reserved")
 MEBIBYTE = 2**20
 SETTINGS_OF_TORCH_2_11 = {"TORCH_CUBLASLT_UNIFIED_WORKSPACE": "0"}
 """torch 2.12 changed the default of a setting that both have; 2.11 was measured."""
-EXACT = ("blocks", "fragments", "first_product")
+DEVICES = ("h100", "h200")
+EXACT = ("blocks", "fragments", "first_product", "multilayer_perceptron")
 SHARES = {
     # cuDNN's workspaces are not known.
-    "convolutions": (0.975, 0.876),
-    # Attention is composed of ordinary operators, which keep the scores.
-    "language_model": (1.110, 1.119),
+    "convolutions": (0.976, 0.871),
+    "language_model": (1.0, 1.0),
     # Layers are composed of ordinary operators, which take workspaces of cuBLAS that cuDNN does not.
     "long_short_term_memory": (2.588, 1.542),
+    # The workspace of attention's backward pass is not known.
+    "transformer": (0.984, 1.0),
+    "transformer_in_bfloat16": (0.992, 1.0),
 }
 """Of the others, the peaks as shares of the device's: allocated and reserved."""
 
 
-def measured() -> dict[str, list[dict[str, int]]]:
-    """The readings of an H100 with torch 2.11, by program."""
-    file = GPU_CHECK / "measured" / "h100_torch_2.11.jsonl"
+def measured(device: str) -> dict[str, list[dict[str, int]]]:
+    """The readings of a device with torch 2.11, by program."""
+    file = GPU_CHECK / "measured" / f"{device}_torch_2.11.jsonl"
     lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     return {
         line["case"]: line["real"]["answers"]["answer"]
@@ -66,16 +69,18 @@ def taken(readings: Sequence[dict[str, int]], kinds: Sequence[str]) -> list[list
 
 @pytest.mark.parametrize("program", EXACT)
 def test_blocks_and_segments_are_those_of_a_device(rehearse: Rehearse, program: str) -> None:
-    real = measured()[program]
+    told = [readings[program] for device in DEVICES if program in (readings := measured(device))]
     simulated = on_h100(rehearse, PROGRAM, program, environment=SETTINGS_OF_TORCH_2_11)["answer"]
-    assert taken(simulated, ALLOCATOR) == taken(real, ALLOCATOR)
-    # What the first product loads of cuBLAS's code is beside the allocator, and not known.
-    assert simulated[0]["used"] == real[0]["used"]
+    for real in told:
+        assert taken(simulated, ALLOCATOR) == taken(real, ALLOCATOR)
+        # What the first product loads of cuBLAS's code is beside the allocator, and not known.
+        assert simulated[0]["used"] == real[0]["used"]
+    assert told
 
 
 @pytest.mark.parametrize("program", SHARES)
 def test_models_take_nearly_what_they_take_on_a_device(rehearse: Rehearse, program: str) -> None:
-    real = measured()[program]
+    real = measured("h200")[program]
     simulated = on_h100(rehearse, PROGRAM, program, environment=SETTINGS_OF_TORCH_2_11)["answer"]
     shares = [simulated[-1][kind] / real[-1][kind] for kind in ("peak_allocated", "peak_reserved")]
     assert shares == pytest.approx(SHARES[program], abs=0.01)
