@@ -286,7 +286,8 @@ bool execute_dry(
     c10::DeviceIndex device) {
   const std::size_t first = stack->size() - plan.argument_count;
   const Interest interest = interest_in(plan, stack->data() + first);
-  if (interest == Interest::none || plan.device_return_count == 0) {
+  const bool tells_shapes = plan.return_count > 0 && plan.device_return_count == 0; // and the shapes are true
+  if (interest == Interest::none || tells_shapes) {
     return false;
   }
   const std::vector<IValue> arguments(stack->begin() + static_cast<std::ptrdiff_t>(first), stack->end());
