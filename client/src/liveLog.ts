@@ -43,7 +43,7 @@ export async function linesSince(directory: string, from: number): Promise<{ rea
  * (`log.txt.1` and so on: `ranksafe.runs.kept_output`), which become one file in the end, without its middle.
  */
 async function newest(directory: string): Promise<{ readonly file: string; readonly begin: number }> {
-    const names = await readdir(directory).catch(() => []);
+    const names = await readdir(directory).catch((): string[] => []);
     const part = Math.max(0, ...names.map((name) => Number(/^log\.txt\.(\d+)$/.exec(name)?.[1] ?? 0)));
     if (part > 0) {
         return { file: `log.txt.${part}`, begin: HEAD_BYTES + (part - 1) * PART_BYTES };

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict, deque
 from collections.abc import Sequence
 from copy import copy
 
@@ -66,16 +67,19 @@ class Merge:
         while back < shorter - front and _same(old[-1 - back], new[-1 - back]):
             back += 1
         middle = list(old[front : len(old) - back])
+        places: dict[tuple[bool, str], deque[int]] = defaultdict(deque)
+        for index, unit in enumerate(middle):
+            places[_text(unit)].append(index)
         pairs: list[tuple[Unit | None, Unit]] = list(zip(old[:front], new[:front], strict=True))
         position = 0
         for unit in new[front : len(new) - back]:
-            found = next(
-                (index for index in range(position, len(middle)) if _same(middle[index], unit)),
-                None,
-            )
-            if found is None:
+            left = places.get(_text(unit), deque())
+            while left and left[0] < position:
+                left.popleft()
+            if not left:
                 pairs.append((None, unit))
                 continue
+            found = left.popleft()
             dropped += middle[position:found]
             pairs.append((middle[found], unit))
             position = found + 1
@@ -86,7 +90,11 @@ class Merge:
 
 
 def _same(old: Unit, new: Unit) -> bool:
-    return isinstance(old, ClassUnit) == isinstance(new, ClassUnit) and old.text == new.text
+    return _text(old) == _text(new)
+
+
+def _text(unit: Unit) -> tuple[bool, str]:
+    return isinstance(unit, ClassUnit), unit.text
 
 
 def parse_unit(text: str, unit: Unit) -> list[ast.stmt] | None:
