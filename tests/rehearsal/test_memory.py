@@ -93,7 +93,7 @@ def test_models_take_nearly_what_they_take_on_a_device(rehearse: Rehearse, progr
 def test_workspaces_belong_to_thread_and_stream(rehearse: Rehearse) -> None:
     script = textwrap.dedent(
         """
-        import json, threading, torch
+        import json, os, threading, time, torch
         value = torch.ones(64, 64, device="cuda")
         held = torch.cuda.memory_allocated()
         told = []
@@ -103,8 +103,10 @@ def test_workspaces_belong_to_thread_and_stream(rehearse: Rehearse) -> None:
         product(); product()
         with torch.cuda.stream(torch.cuda.Stream()):
             product()
-        for _ in range(2):  # the second thread gets the handle of the first
+        threads = len(os.listdir("/proc/self/task"))
+        for _ in range(2):  # the second thread gets the handle of the first, once that is gone
             thread = threading.Thread(target=product); thread.start(); thread.join()
+            while len(os.listdir("/proc/self/task")) > threads: time.sleep(0.01)
         torch._C._cuda_clearCublasWorkspaces()
         told.append(torch.cuda.memory_allocated() - held)
         print(json.dumps(told))

@@ -8,7 +8,7 @@ of which only the end follows; ``trouble TEXT`` when the files cannot be written
 last word.
 """
 
-# ruff: noqa: PTH118
+# ruff: noqa: PTH108, PTH118
 
 from __future__ import annotations
 
@@ -106,6 +106,7 @@ class Drain:
     def _serve(self) -> None:
         while not self._ending.is_set() or self._turn(0.0):
             self._turn(_LOOK_SECONDS)
+        self._close_socket()
         self._tell_of_left_out()
         self._put(f"report {self._last_word}\n".encode())
         # The ranks are gone, so nobody is held up: whoever shows the run takes it, or goes away.
@@ -114,6 +115,14 @@ class Drain:
             self._pass_on()
         for kept in self._kept.values():
             kept.close()
+
+    def _close_socket(self) -> None:
+        """No rank comes any more, and who copies or packs the folder wants files."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(self._directory, SOCKET))
 
     def _turn(self, seconds: float) -> bool:
         """Listen for so long; whether a rank or the launcher had something to say."""
