@@ -259,21 +259,12 @@ void give_values(
   }
 }
 
-void wrap_results(const OperatorPlan& plan, torch::jit::Stack* stack, c10::DeviceIndex device, MetaAliases& aliases) {
+// Results on the host, which the meta kernel has left without values.
+void zero_host_results(const OperatorPlan& plan, torch::jit::Stack* stack) {
   const std::size_t first = stack->size() - plan.return_count;
-  for (std::size_t at = first; at < stack->size(); ++at) {
+  for (std::size_t at = first + plan.device_return_count; at < stack->size(); ++at) {
     IValue& value = (*stack)[at];
-    if (at >= first + plan.device_return_count) {
-      value = IValue(at::zeros(value.toTensor().sizes(), value.toTensor().dtype()));
-    } else if (value.isTensor()) {
-      value = IValue(aliases.result(value.toTensor(), device));
-    } else if (value.isTensorList()) {
-      c10::List<at::Tensor> wrapped;
-      for (const at::Tensor& tensor : value.toTensorVector()) {
-        wrapped.push_back(aliases.result(tensor, device));
-      }
-      value = IValue(std::move(wrapped));
-    }
+    value = IValue(at::zeros(value.toTensor().sizes(), value.toTensor().dtype()));
   }
 }
 
@@ -312,7 +303,8 @@ bool execute_dry(
     return false;
   }
   aliases.apply_writes();
-  wrap_results(plan, stack, device, aliases);
+  wrap_device_results(plan, stack, device, aliases);
+  zero_host_results(plan, stack);
   take_workspace(library, device);
   give_values(op, plan, arguments, aliases);
   return true;

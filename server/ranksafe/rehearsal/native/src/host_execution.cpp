@@ -153,22 +153,6 @@ void replace_arguments(
   }
 }
 
-void wrap_results(const OperatorPlan& plan, torch::jit::Stack* stack, c10::DeviceIndex device, CallAliases& aliases) {
-  const std::size_t first = stack->size() - plan.return_count;
-  for (std::size_t position = first; position < first + plan.device_return_count; ++position) {
-    IValue& value = (*stack)[position];
-    if (value.isTensor()) {
-      value = IValue(aliases.result(value.toTensor(), device));
-    } else if (value.isTensorList()) {
-      c10::List<at::Tensor> wrapped;
-      for (const at::Tensor& tensor : value.toTensorVector()) {
-        wrapped.push_back(aliases.result(tensor, device));
-      }
-      value = IValue(std::move(wrapped));
-    }
-  }
-}
-
 bool contains(const std::string& text, const char* part) {
   return text.find(part) != std::string::npos;
 }
@@ -255,7 +239,7 @@ void execute_on_host(const c10::OperatorHandle& op, const OperatorPlan& plan, to
   }
   aliases.apply_writes();
   if (C10_LIKELY(target.has_value())) {
-    wrap_results(plan, stack, *target, aliases);
+    wrap_device_results(plan, stack, *target, aliases);
     take_workspace(library, *target); // after the result, as CUDA's kernels do
   }
 }

@@ -2,8 +2,10 @@
 // check its CUDA kernel makes. Worked out once per operator.
 #pragma once
 
+#include <ATen/core/List.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
 
 #include <string>
 #include <vector>
@@ -78,6 +80,25 @@ void for_each_tensor(const OperatorPlan& plan, const c10::IValue* arguments, Vis
           visit(element.toTensor(), argument);
         }
       }
+    }
+  }
+}
+
+// Puts `aliases.result(tensor, device)` in the place of every tensor of a device that the kernel has returned.
+template <typename Aliases>
+void wrap_device_results(
+    const OperatorPlan& plan, torch::jit::Stack* stack, c10::DeviceIndex device, Aliases& aliases) {
+  const std::size_t first = stack->size() - plan.return_count;
+  for (std::size_t position = first; position < first + plan.device_return_count; ++position) {
+    c10::IValue& value = (*stack)[position];
+    if (value.isTensor()) {
+      value = c10::IValue(aliases.result(value.toTensor(), device));
+    } else if (value.isTensorList()) {
+      c10::List<at::Tensor> wrapped;
+      for (const at::Tensor& tensor : value.toTensorVector()) {
+        wrapped.push_back(aliases.result(tensor, device));
+      }
+      value = c10::IValue(std::move(wrapped));
     }
   }
 }
