@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ranksafe.rehearsal.device_models import device_model, overhead
 
 from .conftest import Rehearse, Rehearsed
+from .one_device import PROGRAMS, SETTINGS_OF_TORCH_2_11, last_line, measured, settings_of
 
-GPU_CHECK = Path(__file__).parents[1] / "gpu_check"
-TRAINING = GPU_CHECK / "programs" / "training.py"
+TRAINING = PROGRAMS / "training.py"
 GIBIBYTE = 2**30
-SETTINGS_OF_TORCH_2_11 = {"TORCH_CUBLASLT_UNIFIED_WORKSPACE": "0"}
-"""torch 2.12 changed the default of a setting that both have; 2.11 was measured."""
 SHARES = {
     "gpt2_bfloat16": (1.0, 1.0),
     "gpt2_in_fsdp2": (1.0, 1.0),
@@ -56,15 +52,8 @@ def forecast(
     rehearse: Rehearse, script: str | Path, *arguments: str, model: str = "h100", **options: Any
 ) -> Rehearsed:
     """A script at true size on simulated devices of a kind; one of them unless ``devices`` says otherwise."""
-    chosen = device_model(model)
-    driver, context = overhead(chosen.memory_bytes)
     settings: dict[str, Any] = {
-        "devices": 1,
-        "device_name": chosen.name,
-        "capability": chosen.capability,
-        "memory_bytes": chosen.memory_bytes,
-        "driver_memory_bytes": driver,
-        "context_memory_bytes": context,
+        **settings_of(model),
         "host_memory_bytes": 4 * GIBIBYTE,
         "forecast": True,
         **options,
@@ -72,11 +61,6 @@ def forecast(
     if isinstance(script, str):
         script = textwrap.dedent(script)
     return rehearse(script, *arguments, **settings)
-
-
-def last_line(done: Rehearsed) -> Any:
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.lines[-1])
 
 
 def test_what_arithmetic_knows_is_exact(rehearse: Rehearse) -> None:
@@ -117,13 +101,7 @@ def test_what_arithmetic_knows_is_exact(rehearse: Rehearse) -> None:
 def test_training_takes_what_it_takes_on_a_device(
     rehearse: Rehearse, program: str, shares: tuple[float, float]
 ) -> None:
-    file = GPU_CHECK / "measured" / "h200_torch_2.11.jsonl"
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    real = next(
-        line["real"]
-        for line in lines
-        if (line.get("part"), line.get("case")) == ("training", program)
-    )
+    real = measured("h200", "training")[program]
     done = forecast(rehearse, TRAINING, program, model="h200", environment=SETTINGS_OF_TORCH_2_11)
     simulated = last_line(done)["answer"]
     assert len(simulated["steps"]) == len(real["steps"])

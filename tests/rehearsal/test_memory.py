@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from ranksafe.rehearsal.device_models import device_model, overhead
 
 from .conftest import Rehearse
+from .one_device import PROGRAMS, SETTINGS_OF_TORCH_2_11, last_line, measured, settings_of
 
-GPU_CHECK = Path(__file__).parents[1] / "gpu_check"
-PROGRAM = GPU_CHECK / "programs" / "memory.py"
+PROGRAM = PROGRAMS / "memory.py"
 ALLOCATOR = ("allocated", "reserved", "peak_allocated", "peak_reserved")
 MEBIBYTE = 2**20
-SETTINGS_OF_TORCH_2_11 = {"TORCH_CUBLASLT_UNIFIED_WORKSPACE": "0"}
-"""torch 2.12 changed the default of a setting that both have; 2.11 was measured."""
 DEVICES = ("h100", "h200")
 EXACT = ("blocks", "fragments", "first_product", "multilayer_perceptron")
 SHARES = {
@@ -34,33 +30,16 @@ SHARES = {
 """Of the others, the peaks as shares of the device's: allocated and reserved."""
 
 
-def measured(device: str) -> dict[str, list[dict[str, int]]]:
-    """The readings of a device with torch 2.11, by program."""
-    file = GPU_CHECK / "measured" / f"{device}_torch_2.11.jsonl"
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+def readings_of(device: str) -> dict[str, list[dict[str, int]]]:
+    """What a device told after each step of a program."""
     return {
-        line["case"]: line["real"]["answers"]["answer"]
-        for line in lines
-        if line.get("part") == "memory" and "case" in line
+        program: real["answers"]["answer"] for program, real in measured(device, "memory").items()
     }
 
 
 def on_h100(rehearse: Rehearse, script: str | Path, *arguments: str, **options: Any) -> Any:
     """The last line that a script prints on one simulated H100, read as JSON."""
-    model = device_model("h100")
-    driver, context = overhead(model.memory_bytes)
-    chosen: dict[str, Any] = {
-        "devices": 1,
-        "device_name": model.name,
-        "capability": model.capability,
-        "memory_bytes": model.memory_bytes,
-        "driver_memory_bytes": driver,
-        "context_memory_bytes": context,
-        **options,
-    }
-    done = rehearse(script, *arguments, **chosen)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.lines[-1])
+    return last_line(rehearse(script, *arguments, **{**settings_of("h100"), **options}))
 
 
 def taken(readings: Sequence[dict[str, int]], kinds: Sequence[str]) -> list[list[int]]:
@@ -69,7 +48,7 @@ def taken(readings: Sequence[dict[str, int]], kinds: Sequence[str]) -> list[list
 
 @pytest.mark.parametrize("program", EXACT)
 def test_blocks_and_segments_are_those_of_a_device(rehearse: Rehearse, program: str) -> None:
-    told = [readings[program] for device in DEVICES if program in (readings := measured(device))]
+    told = [readings[program] for device in DEVICES if program in (readings := readings_of(device))]
     simulated = on_h100(rehearse, PROGRAM, program, environment=SETTINGS_OF_TORCH_2_11)["answer"]
     for real in told:
         assert taken(simulated, ALLOCATOR) == taken(real, ALLOCATOR)
@@ -80,7 +59,7 @@ def test_blocks_and_segments_are_those_of_a_device(rehearse: Rehearse, program: 
 
 @pytest.mark.parametrize("program", SHARES)
 def test_models_take_nearly_what_they_take_on_a_device(rehearse: Rehearse, program: str) -> None:
-    real = measured("h200")[program]
+    real = readings_of("h200")[program]
     simulated = on_h100(rehearse, PROGRAM, program, environment=SETTINGS_OF_TORCH_2_11)["answer"]
     shares = [simulated[-1][kind] / real[-1][kind] for kind in ("peak_allocated", "peak_reserved")]
     assert shares == pytest.approx(SHARES[program], abs=0.01)
