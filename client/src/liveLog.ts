@@ -2,8 +2,9 @@ import { open, readdir, readFile, stat } from "node:fs/promises";
 import * as path from "node:path";
 
 const MOST_OUTPUT = 1_000_000;
-const HEAD_BYTES = 4 * 2 ** 20;
-const PART_BYTES = 2 ** 20;
+/** How long the beginning of a log and its parts are (`ranksafe.runs.kept_output`). */
+export const HEAD_BYTES = 4 * 2 ** 20;
+export const PART_BYTES = 2 ** 20;
 /** What the log puts before each line of a rank; the launcher's lines, which repeat that a rank failed, stay in the log. */
 const RANK_LINE = /^\[rank (\d+)\] ?(.*)$/;
 

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { appendFile, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import * as path from "node:path";
 import { test } from "node:test";
 
-import { linesSince, ranksLines } from "../../../../client/src/liveLog";
+import { HEAD_BYTES, linesSince, PART_BYTES, ranksLines } from "../../../../client/src/liveLog";
 import { firstSentences, shortened } from "../../../../client/src/shortened";
 
 test("the lines of ranks, without those of the launcher", () => {
@@ -28,6 +28,23 @@ test("a growing log is read on from where it was read to, by whole lines", async
         const second = await linesSince(folder, first.end);
         assert.deepEqual(second.lines, [{ rank: 1, text: "half of a line" }]);
         assert.deepEqual((await linesSince(folder, second.end)).lines, []);
+    } finally {
+        await rm(folder, { recursive: true });
+    }
+});
+
+test("a long log is read on in its newest part, whose beginning the server and the client count alike", async () => {
+    const server = await readFile(path.join(process.cwd(), "server/ranksafe/runs/kept_output.py"), "utf8");
+    assert.ok(server.includes(`\nHEAD_BYTES = ${HEAD_BYTES / PART_BYTES} * 2**20\nPART_BYTES = 2**20\n`));
+    assert.equal(PART_BYTES, 2 ** 20);
+    const folder = await mkdtemp(path.join(tmpdir(), "ranksafe-log-"));
+    try {
+        await writeFile(path.join(folder, "log.txt"), "[rank 0] first\n");
+        await writeFile(path.join(folder, "log.txt.2"), "[rank 0] known\n[rank 0] new\n");
+        const known = HEAD_BYTES + PART_BYTES + "[rank 0] known\n".length;
+        const read = await linesSince(folder, known);
+        assert.deepEqual(read.lines, [{ rank: 0, text: "new" }]);
+        assert.equal(read.end, known + "[rank 0] new\n".length);
     } finally {
         await rm(folder, { recursive: true });
     }
