@@ -207,9 +207,7 @@ class _Screen:
         if event.stream == "stderr" and rank is not None:
             if self._tracebacks.concerns(rank, event.text):
                 lines = [
-                    each
-                    for line in event.text.split("\n")
-                    for each in self._tracebacks.lines(rank, line)
+                    each for line in event.lines for each in self._tracebacks.lines(rank, line)
                 ]
                 if lines:
                     self._write(stream, replace(event, text="\n".join(lines), goes_on=False))

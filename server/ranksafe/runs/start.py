@@ -16,7 +16,7 @@ from ranksafe.runs.conclusion import Conclusion, Ending, conclude
 from ranksafe.runs.debugger import debugger_event
 from ranksafe.runs.directory import new_run_directory, release
 from ranksafe.runs.errors import RunCancelled, RunNotPossible
-from ranksafe.runs.explain.evidence import load_evidence, parse_entry
+from ranksafe.runs.explain.evidence import parse_entry
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.rehearsed import Verdict
 from ranksafe.runs.launch_plan import Plan
@@ -283,8 +283,7 @@ class Run:
         if isinstance(self._process, OutOfReach) and not self._process.is_seen_to_go_on:
             return  # it may have ended in time
         self._timed_out = True
-        ranks = load_evidence(self._directory, None).ranks.values()
-        self._had_raised = any(rank.raised is not None for rank in ranks)
+        self._had_raised = self._observer.has_heard_of_a_failure
         self._say(_TIMED_OUT.filled(seconds=f"{limit:g}").in_language(self._request.language))
         self._process.cancel()
 

@@ -72,6 +72,11 @@ class Observer:
         """The hang that stands; empty where there is none, or a rank's own failure explains it."""
         return () if self._told_of is None else self._told_of.failures
 
+    @property
+    def has_heard_of_a_failure(self) -> bool:
+        """Whether a rank has raised an exception that ends it."""
+        return any(rank.raised for rank in self._watchdog.ranks.values())
+
     def heard(self, rank: int | None, entry: Mapping[str, Any]) -> None:
         """A line of a rank's journal; without a rank, of the supervisor's."""
         self._watchdog.heard(rank, entry)
