@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ranksafe.rank_flow.binding import bind
-from ranksafe.rank_flow.expressions.groups import Groups, may_have
+from ranksafe.rank_flow.expressions.groups import Groups, group_of, may_have
 from ranksafe.rank_flow.object_lists import note_misuse
 from ranksafe.rank_flow.operations import Operation
 from ranksafe.rank_flow.run import Run
@@ -81,7 +81,7 @@ def _wrapped(
     """What calls return that wrap something, or that mean something only for what is wrapped; None for others."""
     if operation.kind == "wrap":
         if operation.name in WRAPS:
-            return wrap_model(run, node, WRAPS[operation.name])
+            return wrap_model(run, node, WRAPS[operation.name], operation.group)
         made = wrapped_by_library(run, node, operation, receiver, values)
         if made is not None:
             return made
@@ -92,7 +92,8 @@ def _wrapped(
 
 
 def _event(run: Run, node: ast.Call, operation: Operation, receiver: Value | None) -> Event:
-    group, group_known = _group(run, node, operation)
+    given = None if operation.group is None else operation.group.of(node)
+    group, group_known = group_of(None if given is None else run.value(given))
     event = Event(operation, run.place(node), group, group_known)
     if isinstance(receiver, Object) and receiver.kind in ("library", "wrapped"):
         event.model = receiver
@@ -138,21 +139,6 @@ def _has_root(event: Event, groups: Groups) -> bool:
     """Whether the root, a rank of all processes, may be in one of the groups."""
     root = event.root.constant if isinstance(event.root, Constant) else None
     return not isinstance(root, int) or may_have(groups, root)
-
-
-def _group(run: Run, node: ast.Call, operation: Operation) -> tuple[Object | None, bool]:
-    expression = None if operation.group is None else operation.group.of(node)
-    if expression is None:
-        return None, True
-    value = run.value(expression)
-    if isinstance(value, Object) and value.kind == "group":
-        return value, value.detail is not None
-    if isinstance(value, Constant) and value.constant is None:
-        return None, True
-    name = run.module.qualified_name(expression)
-    if name is not None and name.endswith(".group.WORLD"):
-        return None, True
-    return None, False
 
 
 def _is_off(node: ast.Call, operation: Operation) -> bool:

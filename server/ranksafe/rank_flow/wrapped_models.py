@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from ranksafe.rank_flow.binding import bind
-from ranksafe.rank_flow.operations import Operation
+from ranksafe.rank_flow.expressions.groups import group_of
+from ranksafe.rank_flow.operations import Operation, Parameter
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.syntax import called_names
 from ranksafe.rank_flow.tables import functions_that
@@ -38,7 +39,11 @@ SHARDED = "__sharded__"
 _BUFFERED = ("BatchNorm", "SyncBatchNorm", "register_buffer", "convert_sync_batchnorm")
 
 
-def wrap_model(run: Run, node: ast.Call, how: str) -> Value:
+_GROUP = "process_group"
+"""The attribute that keeps for which group a model is wrapped, where that is said."""
+
+
+def wrap_model(run: Run, node: ast.Call, how: str, group: Parameter | None = None) -> Value:
     """The wrapped model; building the wrapper is itself a collective."""
     arguments = run.arguments(node)
     inner = arguments[0] if arguments else NOTHING_KNOWN
@@ -46,8 +51,10 @@ def wrap_model(run: Run, node: ast.Call, how: str) -> Value:
         return inner
     wrapped = Object("wrapped", type="", node=node, module=run.module, detail=how)
     run.set_attribute(wrapped, "module", inner)
-    word = callee_name(node) or how
-    run.items.append(Event(_built_in(word, "wrap"), run.place(node), model=wrapped))
+    given = None if group is None else group.of(node)
+    if given is not None:
+        run.set_attribute(wrapped, _GROUP, run.value(given))
+    perform_for(run, node, wrapped, _built_in(callee_name(node) or how, "wrap"))
     if how == "fsdp" and (run.module.qualified_name(node.func) or "").endswith("fully_shard"):
         if isinstance(inner, Object) and inner.kind == "object":
             run.set_attribute(inner, SHARDED, wrapped)
@@ -136,10 +143,16 @@ def forward(run: Run, node: ast.Call, model: Object, arguments: list[Value]) -> 
     """The forward of a wrapped model: a collective where it gathers parameters or broadcasts buffers."""
     found = combined(*arguments)
     if _synchronises(run, model):
-        run.items.append(Event(FORWARD, run.place(node), model=model))
+        perform_for(run, node, model, FORWARD)
     # What goes in may be chosen by the rank; what comes out is data.
     varies = Varies.BY_DATA if found.varies.certain else found.varies
     return Abstract(varies, found.origin, made_by=None if run.inside.no_grad else model)
+
+
+def perform_for(run: Run, node: ast.AST, model: Object, operation: Operation) -> None:
+    """Write down what a wrapped model performs, among the ranks of the group that it is wrapped for."""
+    group, known = group_of(run.attribute(model, _GROUP))
+    run.items.append(Event(operation, run.place(node), group, known, model=model))
 
 
 def _synchronises(run: Run, model: Object) -> bool:

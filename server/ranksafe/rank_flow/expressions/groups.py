@@ -1,4 +1,4 @@
-"""Dictionaries of groups: which group a key names, and which ones it may be."""
+"""Groups that calls are given; dictionaries of groups: which one a key names, and which ones it may be."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ from typing import Any
 from ranksafe.rank_flow.values import Abstract, Constant, Object, Value
 
 Groups = tuple[tuple[Any, Object], ...]
+
+
+def group_of(given: Value | None) -> tuple[Object | None, bool]:
+    """The group that an operation is given, and whether its members are known; None: the default group, or nobody knows
+    which."""
+    if isinstance(given, Object) and given.kind == "group":
+        return given, given.detail is not None
+    return None, given is None or (isinstance(given, Constant) and given.constant is None)
 
 
 def dictionary_of_groups(keys: Iterable[Value | None], values: Iterable[Value]) -> Groups | None:

@@ -14,9 +14,9 @@ from ranksafe.rank_flow.library_calls.tensors import of_tensors
 from ranksafe.rank_flow.library_objects import library_object
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.tables import functions_that, methods_that, named
-from ranksafe.rank_flow.traces import Event, Opaque
+from ranksafe.rank_flow.traces import Opaque
 from ranksafe.rank_flow.values import Abstract, Constant, Object, Value, Varies, combined, made_by
-from ranksafe.rank_flow.wrapped_models import BACKWARD
+from ranksafe.rank_flow.wrapped_models import BACKWARD, perform_for
 from ranksafe.semantics.units import callee_name
 from ranksafe.semantics.values import Values
 
@@ -34,7 +34,7 @@ def library_call(run: Run, node: ast.Call, name: str | None, receiver: Value | N
     if word == "backward" and receiver is not None:
         model = made_by(receiver)
         if model is not None and not run.inside.no_sync and not run.inside.no_grad:
-            run.items.append(Event(BACKWARD, run.place(node), model=model))
+            perform_for(run, node, model, BACKWARD)
         return Constant(None)
     if any(_may_be_called_back(run, value) for value in arguments):
         run.items.append(Opaque(run.place(node)))

@@ -10,7 +10,6 @@ from ranksafe.rank_flow.library_objects import library_answer
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.sharding import is_sharded
 from ranksafe.rank_flow.tables import methods_that, named
-from ranksafe.rank_flow.traces import Event
 from ranksafe.rank_flow.values import (
     NOTHING_KNOWN,
     Abstract,
@@ -22,7 +21,7 @@ from ranksafe.rank_flow.values import (
     combined,
     elementwise,
 )
-from ranksafe.rank_flow.wrapped_models import STATE, forward
+from ranksafe.rank_flow.wrapped_models import STATE, forward, perform_for
 
 _AGREES = ("reduce", "gather", "sync", "average", "avg", "mean", "broadcast", "all_", "global")
 
@@ -82,7 +81,7 @@ def _of_model(
         return forward(run, node, receiver, arguments)
     gathers = is_sharded(receiver) and (receiver.detail != "zero3" or word == "generate")
     if gathers and word in methods_that("gathers state"):
-        run.items.append(Event(STATE, run.place(node), model=receiver))
+        perform_for(run, node, receiver, STATE)
         return Object("value", node=node, module=run.module)
     return None
 
