@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from collections.abc import Iterator
 
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.statements.paths import exits_in, joined_states
 from ranksafe.rank_flow.tables import functions_that, methods_that
-from ranksafe.rank_flow.traces import Decision, Event, Exit, events_in
-from ranksafe.rank_flow.values import NOTHING_KNOWN
+from ranksafe.rank_flow.traces import (
+    Branch,
+    Decision,
+    Event,
+    Exit,
+    Item,
+    Place,
+    events_in,
+    inner_items,
+)
+from ranksafe.rank_flow.values import NOTHING_KNOWN, is_agreed
 
 
 def try_statement(run: Run, node: ast.Try) -> bool:
@@ -30,7 +39,7 @@ def try_statement(run: Run, node: ast.Try) -> bool:
         handled = run.block(handler.body)
         run.inside.handler -= 1
         inside, run.items = run.items, outer
-        if not _uniform(handler):
+        if not _uniform(handler) and not _raised_together(run, handler, body):
             _judge_handler(run, handler, inside, body, handled)
             if handled:
                 end = joined_states(end, run.snapshot(), NOTHING_KNOWN)
@@ -41,7 +50,7 @@ def try_statement(run: Run, node: ast.Try) -> bool:
 
 
 def _judge_handler(
-    run: Run, handler: ast.ExceptHandler, inside: list[Any], body: list[Any], handled: bool
+    run: Run, handler: ast.ExceptHandler, inside: list[Item], body: list[Item], handled: bool
 ) -> None:
     events = list(events_in(inside, certain=True))
     if events:
@@ -83,6 +92,30 @@ def _uniform(handler: ast.ExceptHandler) -> bool:
     """Whether the handler is for what happens on all ranks alike: a version without a function, an interrupt."""
     names = _exception_names(handler)
     return bool(names) and names <= functions_that("exception of all ranks")
+
+
+def _raised_together(run: Run, handler: ast.ExceptHandler, body: list[Item]) -> bool:
+    """Whether the handler is for a class of the project that the body raises only where ranks have agreed to."""
+    caught = None if handler.type is None else run.functions.named(run.module, handler.type)
+    if caught is None:
+        return False
+    agreed = []
+    for place, together in _raised(body):
+        exception = getattr(place.node, "exc", None)
+        written: ast.expr | None = getattr(exception, "func", exception)
+        raised = None if written is None else run.functions.named(place.module, written)
+        if raised is not None and place.module.is_subclass(raised.type, caught.type):
+            agreed.append(together)
+    return bool(agreed) and all(agreed)
+
+
+def _raised(items: list[Item], together: bool = False) -> Iterator[tuple[Place, bool]]:
+    """Where exceptions are raised, and whether a branch around it asks what comes out of a collective."""
+    for item in items:
+        if isinstance(item, Exit) and item.kind == "raise":
+            yield item.place, together
+        here = together or (isinstance(item, Branch) and is_agreed(item.condition))
+        yield from _raised(inner_items(item), here)
 
 
 def _catches(handler: ast.ExceptHandler, role: str) -> bool:
