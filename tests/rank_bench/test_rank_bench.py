@@ -39,10 +39,6 @@ from tests.rank_bench.rank_bench import NO_RULES
 
 ALIKE = frozenset({"one_shard_for_two_ranks"})
 """Pairs whose programs differ only in how many files they write; the header says that no analysis can tell them."""
-WRONGLY_REPORTED = frozenset(
-    {"pytorch_threshold_broadcast_in_wrong_group", "transformers_emergency_checkpoint_waits"}
-)
-"""Twins of the sixth set in which its blind score found wrong findings (docs/rank-bench.md); none may come to them."""
 CORE = 8
 """Pairs that the gate executes, each of another kind."""
 
@@ -115,7 +111,7 @@ def test_twins_of_what_was_kept_aside_are_clean(folder: Path) -> None:
     assert not [
         f"{score.pair.name}: {message}"
         for score in scores
-        if score.pair.name.rpartition("/")[2] not in ALIKE | WRONGLY_REPORTED
+        if score.pair.name.rpartition("/")[2] not in ALIKE
         for message in score.noise_on_twin
     ]
 
