@@ -6,20 +6,25 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ranksafe.rank_flow.callers import even_loops, met, without_answered
 from ranksafe.rank_flow.comparison.comparison import Comparison
 from ranksafe.rank_flow.diagram import Traces, rows
 from ranksafe.rank_flow.expressions.expressions import EXPRESSIONS
 from ranksafe.rank_flow.followed_calls import skips
 from ranksafe.rank_flow.frames import run_module, run_quietly, run_root
 from ranksafe.rank_flow.functions import Functions
-from ranksafe.rank_flow.into_issues import of_decision, of_difference, of_notes
+from ranksafe.rank_flow.into_issues import (
+    even_loops,
+    met,
+    of_decision,
+    of_difference,
+    of_notes,
+    without_answered,
+)
 from ranksafe.rank_flow.issues import Issue, Kind
 from ranksafe.rank_flow.local_decisions import local_decisions
 from ranksafe.rank_flow.operations import words
 from ranksafe.rank_flow.other_paths import other_paths
 from ranksafe.rank_flow.point_to_point import communicates, unmatched
-from ranksafe.rank_flow.roots import roots_around
 from ranksafe.rank_flow.run import Frame, Heap, Run, TooLarge
 from ranksafe.rank_flow.sources import World
 from ranksafe.rank_flow.statements.statements import STATEMENTS
@@ -322,3 +327,30 @@ def _passes_on(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
 def _is_bare_call(node: ast.stmt) -> bool:
     call = node.value if isinstance(node, ast.Expr) else None
     return isinstance(call, ast.Call) and not call.args and not call.keywords
+
+
+def roots_around(module: Module, line: int) -> Iterator[tuple[Object, ast.ClassDef | None]]:
+    """The function or method around a 0-based line, then the functions inside it, inwards, each with its class; the
+    file itself where there is none."""
+    function: ast.AST | None = None
+    for unit in module.all_units():
+        for node in unit.nodes:
+            if isinstance(node, FUNCTIONS) and _spans(module, node, line):
+                function = node
+                yield (
+                    Object("function", node=node, module=module),
+                    None if unit.owner is None else unit.owner.node,
+                )
+    if function is None:
+        yield Object("module", node=module.tree, module=module), None
+        return
+    for inner in ast.walk(function):
+        if inner is not function and isinstance(inner, FUNCTIONS) and _spans(module, inner, line):
+            yield Object("function", node=inner, module=module), None
+
+
+def _spans(module: Module, node: ast.FunctionDef | ast.AsyncFunctionDef, line: int) -> bool:
+    """Whether a line lies in a function; the range of a definition is that of its name."""
+    moved = module.range_of(node).start.line - (node.lineno - 1)
+    first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+    return first - 1 + moved <= line <= (node.end_lineno or node.lineno) - 1 + moved

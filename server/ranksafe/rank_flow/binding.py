@@ -17,6 +17,7 @@ from ranksafe.rank_flow.values import (
     combined,
     listed,
     part_of,
+    whole_number,
 )
 
 
@@ -99,9 +100,7 @@ def _unpacked(value: Value, targets: list[ast.expr]) -> Value:
 
 
 def _with_item(before: Sequence, index: Value, value: Value) -> Value:
-    if isinstance(index, Constant) and isinstance(index.constant, int):
-        if 0 <= index.constant < len(before.items):
-            items = list(before.items)
-            items[index.constant] = value
-            return listed(tuple(items))
+    number = whole_number(index)
+    if number is not None and 0 <= number < len(before.items):
+        return listed((*before.items[:number], value, *before.items[number + 1 :]))
     return combined(before, value)

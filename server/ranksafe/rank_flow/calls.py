@@ -12,10 +12,9 @@ from ranksafe.rank_flow.library_calls.methods import generated
 from ranksafe.rank_flow.library_objects import method_name, method_of_super, method_of_type
 from ranksafe.rank_flow.operations import operation_named
 from ranksafe.rank_flow.run import Run
-from ranksafe.rank_flow.sharding import is_sharded
 from ranksafe.rank_flow.tables import functions_that, methods_that, named
 from ranksafe.rank_flow.values import NOTHING_KNOWN, SAME, Abstract, Constant, Object, Value, Varies
-from ranksafe.rank_flow.wrapped_models import WRAPS, wrap_model
+from ranksafe.rank_flow.wrapped_models import WRAPS, is_sharded, wrap_model
 from ranksafe.semantics.units import callee_name
 
 ACCELERATOR = "accelerate.Accelerator"

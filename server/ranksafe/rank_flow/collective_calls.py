@@ -9,7 +9,6 @@ from ranksafe.rank_flow.expressions.groups import Groups, group_of, may_have
 from ranksafe.rank_flow.object_lists import note_misuse
 from ranksafe.rank_flow.operations import Operation
 from ranksafe.rank_flow.run import Run
-from ranksafe.rank_flow.sharding import is_guarded_by_sharding, is_of_unknown_stage, is_sharded
 from ranksafe.rank_flow.syntax import argument
 from ranksafe.rank_flow.tables import functions_that
 from ranksafe.rank_flow.traces import Event
@@ -23,9 +22,17 @@ from ranksafe.rank_flow.values import (
     Value,
     Varies,
     combined,
+    whole_number,
 )
 from ranksafe.rank_flow.wrapped_by_libraries import wrapped_by_library
-from ranksafe.rank_flow.wrapped_models import WRAPS, prepared, wrap_model
+from ranksafe.rank_flow.wrapped_models import (
+    WRAPS,
+    is_guarded_by_sharding,
+    is_of_unknown_stage,
+    is_sharded,
+    prepared,
+    wrap_model,
+)
 
 
 def perform(run: Run, node: ast.Call, operation: Operation, receiver: Value | None) -> Value:
@@ -48,7 +55,7 @@ def perform(run: Run, node: ast.Call, operation: Operation, receiver: Value | No
             # Only the members meet then.
             event.group, event.members = result, None
             event.group_known = result.detail is not None
-    if _is_asynchronous(node, operation):
+    if operation.is_asynchronous(node):
         return Object("work", node=node, module=run.module)
     return result
 
@@ -106,8 +113,7 @@ def _event(run: Run, node: ast.Call, operation: Operation, receiver: Value | Non
         event.peer = event.root
         tag = None if operation.tag is None else operation.tag.of(node)
         event.tag = None if tag is None else run.value(tag)
-        if isinstance(event.peer, Constant) and isinstance(event.peer.constant, int):
-            run.largest_rank = max(run.largest_rank, event.peer.constant)
+        run.largest_rank = max(run.largest_rank, whole_number(event.peer) or 0)
     return event
 
 
@@ -137,8 +143,8 @@ def _note_foreign_root(run: Run, event: Event, node: ast.Call, operation: Operat
 
 def _has_root(event: Event, groups: Groups) -> bool:
     """Whether the root, a rank of all processes, may be in one of the groups."""
-    root = event.root.constant if isinstance(event.root, Constant) else None
-    return not isinstance(root, int) or may_have(groups, root)
+    root = whole_number(event.root)
+    return root is None or may_have(groups, root)
 
 
 def _is_off(node: ast.Call, operation: Operation) -> bool:
@@ -152,15 +158,6 @@ def _is_off(node: ast.Call, operation: Operation) -> bool:
         if isinstance(given, ast.Constant) and given.value == value:
             return True
     return False
-
-
-def _is_asynchronous(node: ast.Call, operation: Operation) -> bool:
-    if operation.always_asynchronous:
-        return True
-    if operation.asynchronous is None:
-        return False
-    given = operation.asynchronous.of(node)
-    return isinstance(given, ast.Constant) and given.value is True
 
 
 def _trains_sharded(run: Run) -> bool:
@@ -202,9 +199,8 @@ def _tensor_of(run: Run, event: Event, node: ast.Call, operation: Operation) -> 
 def _result(run: Run, node: ast.Call, operation: Operation, event: Event) -> Value:
     same: Value = (SAME if event.group is None else NOTHING_KNOWN).changed(agreed=True)
     if operation.complete_on_root:
-        root = event.root.constant if isinstance(event.root, Constant) else 0
         origin = run.origin(node, Varies.BY_DATA)
-        same = Abstract(Varies.BY_DATA, origin, complete_on=root if isinstance(root, int) else 0)
+        same = Abstract(Varies.BY_DATA, origin, complete_on=whole_number(event.root) or 0)
     result = operation.result
     if result == "return":
         return same
@@ -232,8 +228,8 @@ def _result(run: Run, node: ast.Call, operation: Operation, event: Event) -> Val
 
 def _send_from_here(run: Run, event: Event, sent: Value) -> None:
     """On the source of a broadcast, what is sent is what all ranks have afterwards."""
-    root = event.root.constant if isinstance(event.root, Constant) else None
-    if not event.operation.word.startswith("broadcast") or root != run.world.rank:
+    sends = whole_number(event.root) == run.world.rank
+    if not sends or not event.operation.word.startswith("broadcast"):
         return
     for item in sent.items if isinstance(sent, Sequence) else (sent,):
         if isinstance(item, Abstract):

@@ -12,6 +12,7 @@ from typing import Literal
 from ranksafe.rank_flow.comparison.comparison import Comparison
 from ranksafe.rank_flow.comparison.differences import Mismatch
 from ranksafe.rank_flow.comparison.separation import contains
+from ranksafe.rank_flow.comparison.walk import skipped
 from ranksafe.rank_flow.traces import (
     Branch,
     Call,
@@ -47,22 +48,15 @@ class Cell:
     """For an operation: whether both ranks have to take part."""
 
 
-def leaf_cell(item: Event | Exit | Opaque, depth: int) -> Cell:
-    """An operation, a way out, or a call that may do anything."""
+def cell_of(item: Event | Exit | Opaque | Call, depth: int) -> Cell:
+    """An operation, a way out, a call that may do anything, or the header of what a function of the project does."""
     if isinstance(item, Event):
-        return Cell("operation", item.operation.word, item.place, depth, _is_for_both(item))
+        together = not skipped(item, (0, 1))
+        return Cell("operation", item.operation.word, item.place, depth, together)
     if isinstance(item, Exit):
         return Cell("exit", item.kind, item.place, depth)
-    return Cell(
-        "opaque", _text(item.place, getattr(item.place.node, "func", None)), item.place, depth
-    )
-
-
-def call_cell(item: Call, depth: int) -> Cell:
-    """The header of what a call of the project's own function does."""
-    return Cell(
-        "call", _text(item.place, getattr(item.place.node, "func", None)), item.place, depth
-    )
+    kind: CellKind = "call" if isinstance(item, Call) else "opaque"
+    return Cell(kind, _text(item.place, getattr(item.place.node, "func", None)), item.place, depth)
 
 
 def header_cell(kind: CellKind, item: Branch | Loop | Decision, depth: int) -> Cell:
@@ -70,14 +64,6 @@ def header_cell(kind: CellKind, item: Branch | Loop | Decision, depth: int) -> C
     node = item.place.node
     shown = getattr(node, "test", getattr(node, "subject", getattr(node, "iter", None)))
     return Cell(kind, _text(item.place, shown), item.place, depth)
-
-
-def _is_for_both(event: Event) -> bool:
-    """Whether ranks 0 and 1 both have to take part, as far as is known."""
-    if event.operation.kind == "point-to-point" or not event.group_known:
-        return False
-    members = None if event.group is None else event.group.detail
-    return members is None or (0 in members and 1 in members)
 
 
 def _text(place: Place, node: ast.AST | None) -> str:
@@ -158,9 +144,9 @@ class _Diagram:
         """The rows of an item that both ranks have."""
         if isinstance(one, Event) and isinstance(other, Event):
             unfit = id(one.place.node) in self._unfit
-            yield Row((leaf_cell(one, depth), leaf_cell(other, depth)), unfit)
+            yield Row((cell_of(one, depth), cell_of(other, depth)), unfit)
         elif isinstance(one, (Exit, Opaque)) and isinstance(other, (Exit, Opaque)):
-            yield Row((leaf_cell(one, depth), leaf_cell(other, depth)))
+            yield Row((cell_of(one, depth), cell_of(other, depth)))
         elif isinstance(one, Branch) and isinstance(other, Branch):
             then = list(self.level(one.then, other.then, depth + 1))
             otherwise = list(self.level(one.otherwise, other.otherwise, depth + 1))
@@ -170,7 +156,7 @@ class _Diagram:
             yield from _below(_loop(one, other, depth), inside)
         elif isinstance(one, Call) and isinstance(other, Call):
             inside = list(self.level(one.body, other.body, depth + 1, is_body=True))
-            yield from _below(_both(call_cell(one, depth)), inside)
+            yield from _below(_both(cell_of(one, depth)), inside)
 
     def _different(
         self,
@@ -204,14 +190,14 @@ class _Diagram:
         for item in items:
             made: list[Row] = []
             if isinstance(item, (Event, Exit, Opaque)):
-                yield leaf_cell(item, depth)
+                yield cell_of(item, depth)
             elif isinstance(item, Branch):
                 then = self._one_sided(item.then, depth + 1, side)
                 otherwise = self._one_sided(item.otherwise, depth + 1, side)
                 made = _branch(item, depth, then, otherwise, (side == 0, side == 1))
             elif isinstance(item, (Loop, Call)):
                 header = (
-                    call_cell(item, depth)
+                    cell_of(item, depth)
                     if isinstance(item, Call)
                     else header_cell("loop", item, depth)
                 )

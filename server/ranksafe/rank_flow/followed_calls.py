@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from ranksafe.rank_flow.arguments import arguments_of
 from ranksafe.rank_flow.expressions.names import attribute_of
-from ranksafe.rank_flow.frames import frame_for, run_frame
+from ranksafe.rank_flow.frames import arguments_of, frame_for, run_frame
 from ranksafe.rank_flow.generators.generators import generator_called
 from ranksafe.rank_flow.run import DEEPEST, Run
 from ranksafe.rank_flow.syntax import is_generator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ranksafe.rank_flow.comparison.agreement import ends_together
+from ranksafe.rank_flow.comparison.loops import ends_together
 from ranksafe.rank_flow.traces import (
     Branch,
     Call,

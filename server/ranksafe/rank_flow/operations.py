@@ -61,6 +61,11 @@ class Operation:
     is_property: bool = False
     """Reading the attribute communicates; there is no call."""
 
+    def is_asynchronous(self, call: ast.Call) -> bool:
+        """Whether a call says that it returns before the others have come."""
+        given = None if self.asynchronous is None else self.asynchronous.of(call)
+        return self.always_asynchronous or (isinstance(given, ast.Constant) and given.value is True)
+
 
 def _parameter(data: dict[str, Any] | None) -> Parameter | None:
     if not data:

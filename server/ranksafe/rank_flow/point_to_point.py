@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from ranksafe.rank_flow.traces import Branch, Call, Event, Item, Loop, Opaque, events_in
-from ranksafe.rank_flow.values import Constant, Varies
+from ranksafe.rank_flow.values import Varies, whole_number
 
 _BLOCKING = frozenset({"send", "recv", "send_object_list", "recv_object_list"})
 _LONGEST = 64
@@ -27,7 +27,7 @@ def unmatched(traces: list[list[Item]], *, whole: bool) -> Iterator[Event]:
         if _uncertain(trace):
             return
         sequences.append(list(_repeated(trace)))
-    if any(_peer(event) is None for events in sequences for event in events):
+    if any(whole_number(event.peer) is None for events in sequences for event in events):
         return
     words = {event.operation.word in _SENDS for events in sequences for event in events}
     if len(words) < 2:
@@ -53,7 +53,7 @@ def _beyond_the_ends(sequences: list[list[Event]]) -> Event | None:
     for rank, neighbour in ((0, -1), (size - 1, size)):
         for index, event in enumerate(sequences[rank]):
             if (
-                _peer(event) == neighbour
+                whole_number(event.peer) == neighbour
                 and event.peer is not None
                 and event.peer.origin is not None
             ):
@@ -68,7 +68,7 @@ def _partnerless(sequences: list[list[Event]]) -> list[Event]:
     counts: dict[tuple[int, int, int, bool], list[Event]] = {}
     for rank, events in enumerate(sequences):
         for event in events:
-            peer = _peer(event)
+            peer = whole_number(event.peer)
             assert peer is not None
             sends = event.operation.word in _SENDS
             pair = (rank, peer) if sends else (peer, rank)
@@ -99,7 +99,7 @@ def _stuck(sequences: list[list[Event]]) -> Iterator[Event]:
                 event = events[at[rank]]
                 held = waiting[rank]
                 if held is None:
-                    peer = _peer(event)
+                    peer = whole_number(event.peer)
                     if peer is None or not 0 <= peer < size:
                         return
                     sends = event.operation.word in _SENDS
@@ -126,17 +126,9 @@ def _blocks(event: Event) -> bool:
     return isinstance(holder, ast.Attribute) and holder.attr == "wait"
 
 
-def _peer(event: Event) -> int | None:
-    constant = event.peer.constant if isinstance(event.peer, Constant) else None
-    return constant if isinstance(constant, int) else None
-
-
 def _tag(event: Event) -> int | None:
     """The tag, 0 where none is given; None where it is not known."""
-    if event.tag is None:
-        return 0
-    constant = event.tag.constant if isinstance(event.tag, Constant) else None
-    return constant if isinstance(constant, int) else None
+    return 0 if event.tag is None else whole_number(event.tag)
 
 
 def _repeated(items: list[Item]) -> Iterator[Event]:

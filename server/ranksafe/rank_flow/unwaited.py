@@ -13,7 +13,7 @@ from ranksafe.rank_flow.tensor_uses import viewed
 from ranksafe.rank_flow.traces import Place
 from ranksafe.rank_flow.used_before_wait import used_before_wait
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.walking import FUNCTIONS
+from ranksafe.semantics.value_flow import default_of
 
 _READ_BY_NAME = {"grad": ("step", "clip_grad_norm_", "unscale_"), "data": ()}
 """Attributes of parameters that these methods read."""
@@ -47,16 +47,10 @@ def unwaited(module: Module) -> Iterator[Issue]:
 
 
 def _is_asynchronous(module: Module, operation: Operation, call: ast.Call) -> bool:
-    if operation.always_asynchronous:
-        return True
-    if operation.asynchronous is None:
-        return False
-    given = operation.asynchronous.of(call)
-    if isinstance(given, ast.Constant):
-        return given.value is True
-    if not isinstance(given, ast.Name):
-        return False
-    return _is_true(module, given)
+    given = None if operation.asynchronous is None else operation.asynchronous.of(call)
+    return operation.is_asynchronous(call) or (
+        isinstance(given, ast.Name) and _is_true(module, given)
+    )
 
 
 def _is_true(module: Module, name: ast.Name) -> bool:
@@ -68,21 +62,8 @@ def _is_true(module: Module, name: ast.Name) -> bool:
     if isinstance(binding, ast.Name):
         assigned = module.flow.assigned_value(binding)
         return isinstance(assigned, ast.Constant) and assigned.value is True
-    if not isinstance(binding, ast.arg) or not isinstance(scope.node, FUNCTIONS):
-        return False
-    arguments = scope.node.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    defaults: list[ast.expr | None] = [
-        *([None] * (len(positional) - len(arguments.defaults))),
-        *arguments.defaults,
-    ]
-    for item, default in (
-        *zip(positional, defaults, strict=True),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-    ):
-        if item is binding:
-            return isinstance(default, ast.Constant) and default.value is True
-    return False
+    default = default_of(binding, scope.node) if isinstance(binding, ast.arg) else None
+    return isinstance(default, ast.Constant) and default.value is True
 
 
 def _is_lost(module: Module, call: ast.Call, operation: Operation, handle: Handle) -> bool:

@@ -391,6 +391,12 @@ def is_none(value: Value) -> bool:
     return value.__class__ is Constant and value.constant is None
 
 
+def whole_number(value: Value | None) -> int | None:
+    """The number that a value is on this rank, where it is known."""
+    constant = value.constant if isinstance(value, Constant) else None
+    return constant if isinstance(constant, int) else None
+
+
 def truth_of(value: Value) -> bool | None:
     """Whether a value counts as true on this rank; None when that is not known."""
     if isinstance(value, Constant):

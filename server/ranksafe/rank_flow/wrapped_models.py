@@ -1,8 +1,9 @@
-"""Wrapping models for several ranks, and calling the wrapped ones."""
+"""Wrapping models for several ranks, calling the wrapped ones, and whether their parameters are cut into shards."""
 
 from __future__ import annotations
 
 import ast
+import re
 
 from ranksafe.rank_flow.binding import bind
 from ranksafe.rank_flow.expressions.groups import group_of
@@ -41,6 +42,12 @@ _BUFFERED = ("BatchNorm", "SyncBatchNorm", "register_buffer", "convert_sync_batc
 
 _GROUP = "process_group"
 """The attribute that keeps for which group a model is wrapped, where that is said."""
+_SHARDED = frozenset({"fsdp", "sharded", "zero3"})
+_ASKS = re.compile(
+    r"distributed_type\b.*(FSDP|DEEPSPEED)|"
+    r"^(self\.)?(is_fsdp_enabled|is_fsdp|is_deepspeed_enabled|fsdp_enabled|use_fsdp)$"
+)
+_OTHERWISE = re.compile(r"!=|\bnot in\b")
 
 
 def wrap_model(run: Run, node: ast.Call, how: str, group: Parameter | None = None) -> Value:
@@ -209,3 +216,28 @@ def _built_in(word: str, kind: str = "step") -> Operation:
 FORWARD = _built_in("forward")
 BACKWARD = _built_in("backward")
 STATE = _built_in("state_dict")
+
+
+def is_sharded(value: Value | None) -> bool:
+    """Whether a model is wrapped by FSDP or ZeRO-3, or an Accelerator made for them."""
+    return isinstance(value, Object) and value.detail in _SHARDED
+
+
+def is_of_unknown_stage(value: Value | None) -> bool:
+    """Whether the stage of a DeepSpeed engine stands in a file, or nowhere in sight."""
+    return not isinstance(value, Object) or value.detail == "engine"
+
+
+def is_guarded_by_sharding(module: Module, node: ast.AST) -> bool:
+    """Whether code runs only for sharded models: in ``if accelerator.distributed_type == DistributedType.FSDP:``."""
+    return any(_asks(module, guard.test, guard.positive) for guard in module.guards(node))
+
+
+def _asks(module: Module, test: ast.expr, holds: bool) -> bool:
+    """Whether a test that holds, or does not, says that the model is sharded."""
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return holds and any(_asks(module, item, holds) for item in test.values)
+    if isinstance(test, ast.Name) and (assigned := module.flow.assigned_values(test)):
+        return all(_asks(module, item, holds) for item in assigned)
+    text = module.text_of(test)
+    return _ASKS.search(text) is not None and (_OTHERWISE.search(text) is None) is holds

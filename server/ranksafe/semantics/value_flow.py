@@ -83,7 +83,7 @@ class ValueFlow:
                 return self.values(assigned, depth + 1)
             return self._of_unpacked(binding, depth)
         if isinstance(binding, ast.arg):
-            default = _default_of(binding, self._module.parent(binding))
+            default = default_of(binding, self._module.parent(binding))
             if default is not None:
                 return Values(self.values(default, depth + 1).known, False)
         if isinstance(binding, ast.alias):
@@ -181,7 +181,8 @@ class ValueFlow:
         return merged(parts)
 
 
-def _default_of(argument: ast.arg, function: ast.AST | None) -> ast.expr | None:
+def default_of(argument: ast.arg, function: ast.AST | None) -> ast.expr | None:
+    """The default of a parameter; None where there is none."""
     arguments = getattr(function, "args", None)
     if not isinstance(arguments, ast.arguments):
         return None

@@ -8,8 +8,7 @@ from contextlib import suppress
 
 from ranksafe.rank_flow.comparison.differences import Difference, Mismatch, Parting, mismatch
 from ranksafe.rank_flow.comparison.loops import loop_against, one_sided_exit, uneven_loops
-from ranksafe.rank_flow.comparison.separation import contains, guarded, parted, separation
-from ranksafe.rank_flow.comparison.surplus import surplus
+from ranksafe.rank_flow.comparison.separation import contains, guarded, parted, separation, surplus
 from ranksafe.rank_flow.comparison.walk import LEFT, Side, Undecided, in_loop, taken
 from ranksafe.rank_flow.traces import (
     Branch,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ranksafe.rank_flow.library_calls.element_types import differ
 from ranksafe.rank_flow.traces import Event, Exit, Place
-from ranksafe.rank_flow.values import Constant, Value
+from ranksafe.rank_flow.values import Value, whole_number
 
 
 @dataclass(slots=True)
@@ -47,10 +47,9 @@ def mismatch(one: Event, other: Event) -> Mismatch | None:
         # Groups of one rank each: nobody has to find another member.
         if max(len(one.members), len(other.members)) > 1:
             return Mismatch("members", one)
-    roots = [item.root for item in (one, other)]
-    if all(isinstance(root, Constant) and isinstance(root.constant, int) for root in roots):
-        if roots[0] != roots[1]:
-            return Mismatch("root", one)
+    roots = [whole_number(item.root) for item in (one, other)]
+    if None not in roots and roots[0] != roots[1]:
+        return Mismatch("root", one)
     if isinstance(one.shape, tuple) and isinstance(other.shape, tuple):
         if one.shape != other.shape:
             listed = "object" in one.operation.word

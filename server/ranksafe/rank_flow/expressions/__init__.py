@@ -1,5 +1,5 @@
 """Values of expressions on one rank.
 
-`expressions` finds what evaluates an expression, and has names and attributes; `operators` computes, `conditions`
-decides (``and``, ``or``, ``x if c else y``), `containers` builds collections and `subscripts` takes parts of them.
+`expressions` finds what evaluates an expression and has the simple kinds, `names` has names and attributes, `operators`
+computes and decides (``and``, ``x if c else y``), `containers` builds collections and takes parts of them.
 """

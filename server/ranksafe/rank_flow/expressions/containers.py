@@ -1,4 +1,4 @@
-"""Containers: displays and comprehensions."""
+"""Containers: displays, comprehensions, and what an index takes out of them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import ast
 from typing import Any
 
 from ranksafe.rank_flow.binding import bind_each, bind_item
-from ranksafe.rank_flow.expressions.groups import dictionary_of_groups
+from ranksafe.rank_flow.calls import environment_variable
+from ranksafe.rank_flow.expressions.groups import dictionary_of_groups, group_at
+from ranksafe.rank_flow.expressions.slices import sliced
 from ranksafe.rank_flow.generators.generators import iterated
 from ranksafe.rank_flow.library_calls.iteration import element
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.traces import Loop, matters
 from ranksafe.rank_flow.values import (
     LONGEST,
+    Abstract,
     Constant,
     Sequence,
     Value,
@@ -22,6 +25,7 @@ from ranksafe.rank_flow.values import (
     listed,
     origin_of,
     truth_of,
+    whole_number,
 )
 
 
@@ -99,3 +103,59 @@ def comprehension(run: Run, node: ast.ListComp | ast.GeneratorExp | ast.SetComp)
     if len(node.generators) == 1 and not conditions and isinstance(length, Varies):
         return found.changed(length=length)
     return found
+
+
+def subscript(run: Run, node: ast.Subscript) -> Value:
+    """``xs[i]``, ``xs[a:b]``."""
+    if run.module.qualified_name(node.value) == "os.environ":
+        return environment_variable(run, node.slice, node)
+    base = run.value(node.value)
+    run.none_used(base, node.value)
+    if isinstance(node.slice, ast.Slice):
+        return _slice(run, base, node.slice)
+    index = run.value(node.slice)
+    number = whole_number(index)
+    if isinstance(base, Sequence) and number is not None:
+        if -len(base.items) <= number < len(base.items):
+            item = base.items[number]
+            if index.origin is not None and isinstance(item, Constant):
+                return Constant(item.constant, index.origin)
+            return item
+    group = group_at(base, index) if isinstance(base, Abstract) else None
+    if group is not None:
+        return group
+    if isinstance(base, Abstract) and isinstance(base.each, Abstract) and base.share is not None:
+        # One of the parts of np.array_split.
+        part = base.each
+        return part.changed(origin=origin_of(index) or part.origin)
+    found = combined(base, index)
+    if index.varies is Varies.BY_DATA and _is_mask(run, node.slice):
+        # A mask keeps as many elements as it has ones.
+        return found.changed(
+            shape=Varies.BY_DATA,
+            length=Varies.BY_DATA,
+            origin=origin_of(index) or found.origin,
+        )
+    return found
+
+
+def _slice(run: Run, base: Value, node: ast.Slice) -> Value:
+    bounds = [
+        None if item is None else run.value(item) for item in (node.lower, node.upper, node.step)
+    ]
+    return sliced(base, bounds, run.world.size)
+
+
+def _is_mask(run: Run, node: ast.expr) -> bool:
+    """Whether an index is a comparison's result."""
+    if isinstance(node, ast.UnaryOp):
+        return _is_mask(run, node.operand)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr)):
+        return _is_mask(run, node.left)
+    if isinstance(node, ast.Name):
+        return any(
+            _is_mask(run, item)
+            for item in run.module.flow.assigned_values(node)
+            if not isinstance(item, ast.Name)
+        )
+    return isinstance(node, ast.Compare)

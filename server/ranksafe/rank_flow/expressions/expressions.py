@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 
 from ranksafe.rank_flow.calls import call
-from ranksafe.rank_flow.expressions.conditions import bool_operation, conditional
-from ranksafe.rank_flow.expressions.containers import comprehension, dictionary, display
+from ranksafe.rank_flow.expressions.containers import comprehension, dictionary, display, subscript
 from ranksafe.rank_flow.expressions.names import attribute, name
-from ranksafe.rank_flow.expressions.operators import binary, compare, unary
-from ranksafe.rank_flow.expressions.subscripts import subscript
+from ranksafe.rank_flow.expressions.operators import (
+    binary,
+    bool_operation,
+    compare,
+    conditional,
+    unary,
+)
 from ranksafe.rank_flow.generators.generators import iterated
 from ranksafe.rank_flow.library_calls.iteration import element
 from ranksafe.rank_flow.run import Evaluators, Run

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from ranksafe.rank_flow.arguments import Arguments
-from ranksafe.rank_flow.frames import frame_for, run_frame
+from ranksafe.rank_flow.frames import Arguments, frame_for, run_frame
 from ranksafe.rank_flow.library_objects import library_attribute
 from ranksafe.rank_flow.run import DEEPEST, Frame, Run
 from ranksafe.rank_flow.traces import Call, matters_to_caller

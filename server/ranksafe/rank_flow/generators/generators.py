@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ranksafe.rank_flow.arguments import Arguments
-from ranksafe.rank_flow.frames import frame_for, run_frame
+from ranksafe.rank_flow.frames import Arguments, frame_for, run_frame
 from ranksafe.rank_flow.generators.steps import counted, without_yields, yields_in
 from ranksafe.rank_flow.run import DEEPEST, Frame, Run
 from ranksafe.rank_flow.syntax import is_generator
@@ -16,7 +15,6 @@ from ranksafe.rank_flow.values import (
     NOTHING_KNOWN,
     SAME,
     Abstract,
-    Constant,
     Object,
     Origin,
     Sequence,
@@ -25,6 +23,7 @@ from ranksafe.rank_flow.values import (
     joined,
     listed,
     origin_of,
+    whole_number,
 )
 
 
@@ -80,10 +79,11 @@ def _by_index(run: Run, value: Object, node: ast.AST) -> Value:
     length = object_length(run, value, node)
     if length is None:
         return NOTHING_KNOWN
-    if isinstance(length, Constant) and isinstance(length.constant, int):
+    steps = whole_number(length)
+    if steps is not None:
         origin = origin_of(length)
         even = Varies.NO if origin is None else Varies.PERHAPS
-        return Abstract(origin=origin, length=even, steps=length.constant)
+        return Abstract(origin=origin, length=even, steps=steps)
     return Abstract(origin=origin_of(length), length=length.varies)
 
 

@@ -8,7 +8,6 @@ from ranksafe.rank_flow.binding import bind
 from ranksafe.rank_flow.library_calls.growing_lists import list_method
 from ranksafe.rank_flow.library_objects import library_answer
 from ranksafe.rank_flow.run import Run
-from ranksafe.rank_flow.sharding import is_sharded
 from ranksafe.rank_flow.tables import methods_that, named
 from ranksafe.rank_flow.values import (
     NOTHING_KNOWN,
@@ -21,7 +20,7 @@ from ranksafe.rank_flow.values import (
     combined,
     elementwise,
 )
-from ranksafe.rank_flow.wrapped_models import STATE, forward, perform_for
+from ranksafe.rank_flow.wrapped_models import STATE, forward, is_sharded, perform_for
 
 _AGREES = ("reduce", "gather", "sync", "average", "avg", "mean", "broadcast", "all_", "global")
 

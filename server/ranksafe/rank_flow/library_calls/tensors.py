@@ -19,6 +19,7 @@ from ranksafe.rank_flow.values import (
     Varies,
     combined,
     origin_of,
+    whole_number,
 )
 
 
@@ -140,9 +141,8 @@ def _shape_from(arguments: list[Value]) -> Varies | tuple[int, ...]:
     sizes = list(arguments)
     if len(sizes) == 1 and isinstance(sizes[0], Sequence):
         sizes = list(sizes[0].items)
-    if sizes and all(
-        isinstance(item, Constant) and isinstance(item.constant, int) for item in sizes
-    ):
-        return tuple(item.constant for item in sizes if isinstance(item, Constant))
+    numbers = tuple(number for item in sizes if (number := whole_number(item)) is not None)
+    if sizes and len(numbers) == len(sizes):
+        return numbers
     worst = max((item.varies for item in sizes), default=Varies.PERHAPS)
     return worst if worst.certain else Varies.PERHAPS
