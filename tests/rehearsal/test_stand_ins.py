@@ -25,6 +25,8 @@ pytestmark = pytest.mark.skipif(
 CUDA_RUNTIME = """
 extern "C" int cudaGetDeviceCount(int* count) { *count = 8; return 0; }
 extern "C" const char* cudaGetErrorString(int) { return "real"; }
+extern "C" int cuptiGetResultString(int, const char** text) { *text = "real"; return 1; }
+extern "C" int cuptiGetCallbackName(int, unsigned, const char** text) { *text = "real"; return 1; }
 extern "C" void** __cudaRegisterFatBinary(void*) { return nullptr; }
 """
 HEADER = """
@@ -33,6 +35,8 @@ HEADER = """
 #include <typeinfo>
 extern "C" int cudaGetDeviceCount(int*);
 extern "C" const char* cudaGetErrorString(int);
+extern "C" int cuptiGetResultString(int, const char**);
+extern "C" int cuptiGetCallbackName(int, unsigned, const char**);
 namespace c10 { namespace cuda {
 struct Checker { virtual ~Checker(); virtual int check(); };
 struct Plain { ~Plain(); int data = 3; };
@@ -80,6 +84,14 @@ int count() { return device_count(); }
 int is_available() { return available(); }
 int runtime_result() { int count; return cudaGetDeviceCount(&count); }
 const char* runtime_text() { return cudaGetErrorString(100); }
+const char* result_text() {
+  const char* text = nullptr;
+  return cuptiGetResultString(1, &text) == 0 && text != nullptr ? text : "none";
+}
+const char* callback_name() {
+  const char* text = nullptr;
+  return cuptiGetCallbackName(1, 2, &text) == 0 && text != nullptr ? text : "none";
+}
 int table_sum() { int sum = per_thread; for (int i : some_table) sum += i; return sum; }
 const char* type_name() { return typeid(Checker).name(); }
 int a_destructor_is_silent() { Plain plain; return plain.data; }
@@ -204,6 +216,12 @@ def test_functions_of_nvidia_report_that_there_is_no_device(scene: Scene) -> Non
     assert shown(scene, program) == [
         "100 no CUDA-capable device is detected (ranksafe: simulated GPUs)"
     ]
+
+
+def test_a_text_that_comes_through_an_argument_is_there(scene: Scene) -> None:
+    program = "print(text(user.result_text), text(user.callback_name), sep='; ')"
+    no_device = "no CUDA-capable device is detected (ranksafe: simulated GPUs)"
+    assert shown(scene, program) == [f"{no_device}; {no_device}"]
 
 
 def test_data_is_there_and_zero(scene: Scene) -> None:

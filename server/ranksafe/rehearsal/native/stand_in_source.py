@@ -20,17 +20,29 @@ _POINTER = 8
 
 # The address of the stub itself goes to the handler, which asks the dynamic linker for its name. A jump, not a call:
 # to the unwinder it is the caller of the stub that calls the handler.
+_TEXT = ["lea ranksafe_no_device_text(%rip), %rax"]
 _FUNCTIONS = {
     "raise": ["1: lea 1b(%rip), %rdi", "jmp ranksafe_stand_in_called@PLT"],
     "nothing": ["xor %eax, %eax", "ret"],
     "error": [f"mov ${NO_DEVICE}, %eax", "ret"],
-    "text": ["lea ranksafe_no_device_text(%rip), %rax", "ret"],
+    "text": [*_TEXT, "ret"],
+    "gives text second": [*_TEXT, "mov %rax, (%rsi)", "xor %eax, %eax", "ret"],
+    "gives text third": [*_TEXT, "mov %rax, (%rdx)", "xor %eax, %eax", "ret"],
     "handle": ["lea ranksafe_no_device_handle(%rip), %rax", "ret"],
 }
 _DESTRUCTOR = re.compile(r"D[012]Ev$")
 _RETURNS_TEXT = re.compile(
     r"(GetErrorString|GetErrorName|GetStatusString|GetStatusName|GetLastError)$"
 )
+_GIVES_TEXT = {
+    "cuGetErrorName": "gives text second",
+    "cuGetErrorString": "gives text second",
+    "cuptiGetCallbackName": "gives text third",
+    "cuptiGetErrorMessage": "gives text second",
+    "cuptiGetResultString": "gives text second",
+}
+"""Through which argument a text comes (``cuda.h`` and ``cupti_result.h``, ``cupti_callbacks.h`` of CUDA 13.0): kineto
+formats it without looking at the result, and a null pointer ends the profiler."""
 _RETURNS_SIZE = re.compile(r"cudnnGet(Cudart)?Version$")
 _REGISTERS_KERNELS = re.compile(r"^__cudaRegisterFatBinary$")
 
@@ -77,6 +89,8 @@ def _function(name: str, *, c_interface: bool) -> list[str]:
     if not c_interface:
         # A destructor that raises would end the process; without an object there is nothing to destroy.
         behaviour = "nothing" if _DESTRUCTOR.search(name) else "raise"
+    elif name in _GIVES_TEXT:
+        behaviour = _GIVES_TEXT[name]
     elif _RETURNS_TEXT.search(name):
         behaviour = "text"
     elif _RETURNS_SIZE.search(name):
