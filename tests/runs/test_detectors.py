@@ -61,6 +61,10 @@ WRONG = [
     ("idle_rank.py", "wrong", "idle-ranks", "dist.barrier()", "# waits here"),
     ("changed_in_flight.py", "send", "changed-in-flight", "work = dist.isend(", "# sent here"),
     ("changed_in_flight.py", "reduce", "changed-in-flight", "work = dist.all_r", "# summed here"),
+    ("read_in_flight.py", "sum", "read-in-flight", "work = dist.all_reduce(", "# summed here"),
+    ("read_in_flight.py", "part", "read-in-flight", "work = dist.all_gather_", "# gathered here"),
+    ("read_in_flight.py", "weights", "read-in-flight", "work = dist.broadcast(", "# sent here"),
+    ("read_in_flight.py", "half", "changed-in-flight", "dist.all_reduce(", "# halved here"),
 ]
 LONG = {
     ("diverged_weights.py", "unwrapped"),

@@ -24,6 +24,7 @@ for name in (
     "random_choices.py",
     "idle_rank.py",
     "changed_in_flight.py",
+    "read_in_flight.py",
 ):
     sys.argv[1:] = ["right", folder]
     runpy.run_path(str(here / name), run_name="__main__")

@@ -61,6 +61,7 @@ _ANY_SHAPE = frozenset(
         "monitored_barrier",
     }
 )
+_ROOTS = {"broadcast": "src", "reduce": "dst"}
 
 Listener = Callable[[str, Any], Any]
 """Called with a collective's name and its first tensor before it runs; may return what is called after it."""
@@ -159,7 +160,8 @@ class Calls:
                 if result is not None:
                     here.issued(result)
                     if in_flight is not None:
-                        watch.attempt(in_flight.begin, result, name, tensor)
+                        root = watch.attempt(self._root, name, arguments, keywords)
+                        watch.attempt(in_flight.begin, result, name, tensor, root)
             finally:
                 now.pop(thread, None)
                 here.left += 1
@@ -168,6 +170,15 @@ class Calls:
             return result
 
         return collective
+
+    def _root(self, name: str, arguments: Any, keywords: Any) -> int | None:
+        """The global rank that a collective sends from or to."""
+        from .transfers import peer
+
+        word = _ROOTS.get(name)
+        if word is None:
+            return None
+        return next(iter(peer(self.module, word, arguments, keywords)), None)
 
     def note(
         self, name: str, sized: bool, tensor: Any, arguments: Any, keywords: Any, thread: int

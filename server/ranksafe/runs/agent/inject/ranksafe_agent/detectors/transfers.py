@@ -19,6 +19,8 @@ _FOR_ALL = ("init_process_group", "new_group")
 _GROUPS = -1
 """The number under which these are counted, as if of one group that all ranks are in."""
 _PEER_POSITION = 1
+_ENDS = ("is_completed", "is_success", "get_future")
+"""What tells that a handle's work is over, besides waiting for it, or gives something else to wait for."""
 
 
 def hook(watch: Watch, module: Any, in_flight: InFlight | None) -> None:
@@ -26,7 +28,7 @@ def hook(watch: Watch, module: Any, in_flight: InFlight | None) -> None:
     for name in (*_SENDS, *_RECEIVES):
         original = getattr(module, name, None)
         if callable(original):
-            find = functools.partial(_peer, module, "dst" if name in _SENDS else "src")
+            find = functools.partial(peer, module, "dst" if name in _SENDS else "src")
             setattr(module, name, _watched(watch, name, original, find, in_flight))
     waiting.here.groups[_GROUPS] = {"name": "groups", "ranks": []}
     for name in _FOR_ALL:
@@ -138,6 +140,9 @@ def _hook_handles(watch: Watch, module: Any, in_flight: InFlight | None) -> None
     torch's own functions call it, too."""
     here = waiting.here
     original = module.Work.wait
+    if in_flight is not None:
+        for name in _ENDS:
+            watch.attempt(_hook_end, watch, module.Work, name, in_flight)
 
     @functools.wraps(original)
     def wait(self: Any, *arguments: Any, **keywords: Any) -> Any:
@@ -153,7 +158,20 @@ def _hook_handles(watch: Watch, module: Any, in_flight: InFlight | None) -> None
     module.Work.wait = wait
 
 
-def _peer(module: Any, word: str, arguments: Any, keywords: Any) -> tuple[int, ...]:
+def _hook_end(watch: Watch, kind: Any, name: str, in_flight: InFlight) -> None:
+    original = getattr(kind, name)
+
+    @functools.wraps(original)
+    def end(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        result = original(self, *arguments, **keywords)
+        if result:
+            watch.attempt(in_flight.wait, self)
+        return result
+
+    setattr(kind, name, end)
+
+
+def peer(module: Any, word: str, arguments: Any, keywords: Any) -> tuple[int, ...]:
     """The global rank of the other side; empty for a receive from anybody."""
     peer = keywords.get(word)
     if peer is None and len(arguments) > _PEER_POSITION:

@@ -6,6 +6,7 @@ import os
 import sys
 import sysconfig
 import traceback
+from _thread import get_ident
 from types import FrameType
 from typing import Any, Callable
 
@@ -70,6 +71,12 @@ class Watch:
         self.journal = journal
         self._problems = 0
         self._told: set[tuple[Any, ...]] = set()
+        self._busy: set[int] = set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether this thread is in a detector's own code."""
+        return get_ident() in self._busy
 
     @property
     def directory(self) -> str:
@@ -86,12 +93,18 @@ class Watch:
         """Call ``action``; what it raises is written down and goes no further. None where it failed, or in a fork."""
         if not self.journal.is_mine:
             return None
+        thread = get_ident()
+        is_outermost = thread not in self._busy
+        self._busy.add(thread)
         try:
             return action(*arguments, **keywords)
         except Exception as error:
             name = getattr(action, "__qualname__", repr(action))
             self.problem(f"detector {name}: {error!r}")
             return None
+        finally:
+            if is_outermost:
+                self._busy.discard(thread)
 
     def silent_failure(
         self,
