@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 
-from ranksafe.cli.terminal import Style, display_width, harmless
+from ranksafe.cli.terminal import Style, cut, harmless
 from ranksafe.localization import Language
 from ranksafe.runs.model import RunEvent
 from ranksafe.runs.watch.live import together
@@ -59,18 +59,3 @@ class LiveLines:
         """The run is over."""
         self.erase()
         self._lines = []
-
-
-def cut(line: str, width: int) -> str:
-    """As much of a line as fits in that many cells: a wrapped line could not be erased."""
-    return _cut(line, width) if display_width(line) > width else line
-
-
-def _cut(line: str, width: int) -> str:
-    used, kept = 0, ""
-    for character in line:
-        used += display_width(character)
-        if used > width - 1:
-            return kept + "…"
-        kept += character
-    return kept

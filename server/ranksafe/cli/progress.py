@@ -7,8 +7,7 @@ import sys
 import time
 from types import TracebackType
 
-from ranksafe.cli.live_lines import cut
-from ranksafe.cli.terminal import style_for
+from ranksafe.cli.terminal import cut, style_for
 
 _PATIENCE = 1.0
 """Seconds that nobody minds waiting without a word."""

@@ -74,6 +74,21 @@ def _character_width(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
+def cut(line: str, width: int) -> str:
+    """As much of a line as fits in that many cells: a wrapped line could not be erased."""
+    return _cut(line, width) if display_width(line) > width else line
+
+
+def _cut(line: str, width: int) -> str:
+    used, kept = 0, ""
+    for character in line:
+        used += display_width(character)
+        if used > width - 1:
+            return kept + "…"
+        kept += character
+    return kept
+
+
 def fail(message: str, status: int) -> int:
     """Say on stderr what went wrong; returns ``status``."""
     note(message)
