@@ -228,8 +228,9 @@ def _result(run: Run, node: ast.Call, operation: Operation, event: Event) -> Val
 
 def _send_from_here(run: Run, event: Event, sent: Value) -> None:
     """On the source of a broadcast, what is sent is what all ranks have afterwards."""
-    sends = whole_number(event.root) == run.world.rank
-    if not sends or not event.operation.word.startswith("broadcast"):
+    if not event.operation.word.startswith("broadcast"):
+        return  # Before the rank is asked for: who asks is looked at on every rank.
+    if whole_number(event.root) != run.world.rank:
         return
     for item in sent.items if isinstance(sent, Sequence) else (sent,):
         if isinstance(item, Abstract):

@@ -7,7 +7,7 @@ subclass of transformers' Trainer: what their methods and properties do stands i
 from __future__ import annotations
 
 import ast
-from functools import cache
+from functools import cache, lru_cache
 
 from ranksafe.rank_flow.operations import (
     Operation,
@@ -51,15 +51,15 @@ def library_object(run: Run, node: ast.Call, name: str) -> Object | None:
 
 def library_parameter(run: Run, item: ast.arg, type_: str | None) -> Object | None:
     """A parameter that is annotated with a library's class, or that a callback's hook is given."""
-    found = [] if type_ is None else _classes(run.module, type_)
+    found = () if type_ is None else _classes(run.module, type_)
     if not found and item.arg in named("DeepSpeed engine") and run.module.may_wrap_models:
-        found = [ENGINE]
+        found = (ENGINE,)
     if not found and item.arg in named("Fabric") and run.module.may_wrap_models:
-        found = [_FABRIC]
+        found = (_FABRIC,)
     receiver = run.frame.receiver
     if not found and receiver is not None and item.arg in _HOOK_PARAMETERS:
         if _CALLBACK in _classes_of(receiver):
-            found = [_HOOK_PARAMETERS[item.arg]]
+            found = (_HOOK_PARAMETERS[item.arg],)
     for owner in found:
         if not owner.startswith(_HAS_OWN_THING):
             kind = "wrapped" if owner == ENGINE else "library"
@@ -72,29 +72,29 @@ def library_annotated(run: Run, node: ast.AnnAssign) -> Object | None:
     """What ``trainer: Trainer = instantiate(config)`` assigns."""
     module = run.module
     type_ = module.types.of_annotation(node.annotation)
-    for owner in [] if type_ is None else _classes(module, type_):
+    for owner in () if type_ is None else _classes(module, type_):
         if not owner.startswith(_HAS_OWN_THING) and owner != _METRIC:
             return Object("library", type=owner, node=node, module=module)
     return None
 
 
-def _classes_of(thing: Object) -> list[str]:
+def _classes_of(thing: Object) -> tuple[str, ...]:
     """The classes of the table that an object belongs to."""
     if thing.kind in ("library", "wrapped", "accelerator"):
-        return [thing.type] if thing.type else []
+        return (thing.type,) if thing.type else ()
     if thing.kind != "object" or thing.module is None or not thing.type:
-        return []
+        return ()
     return _classes(thing.module, thing.type)
 
 
-def _classes(module: Module, name: str) -> list[str]:
-    found: list[str] = []
-    for ancestor in sorted(module.types.lineage(name)):
-        for known in (ancestor, *ancestors_of(ancestor)):
-            owner = _owner(known)
-            if owner is not None and owner not in found:
-                found.append(owner)
-    return found
+def _classes(module: Module, name: str) -> tuple[str, ...]:
+    return _owners_of(module.types.lineage(name))
+
+
+@lru_cache(4_096)
+def _owners_of(lineage: frozenset[str]) -> tuple[str, ...]:
+    known = (name for cls in sorted(lineage) for name in (cls, *ancestors_of(cls)))
+    return tuple(dict.fromkeys(owner for name in known if (owner := _owner(name)) is not None))
 
 
 def method_name(run: Run, thing: Object, attribute: str) -> str | None:
@@ -148,7 +148,7 @@ def method_of_super(run: Run, function: ast.Attribute) -> str | None:
     return _member(_classes(module, module.class_name(cls)), function.attr)
 
 
-def _member(classes: list[str], attribute: str) -> str | None:
+def _member(classes: tuple[str, ...], attribute: str) -> str | None:
     for owner in classes:
         name = f"{owner}.{attribute}"
         if operation_named(name) is not None:

@@ -84,7 +84,7 @@ class Frame:
     """Parameters are unknown and the body runs only for the attributes it sets."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Around:
     """A loop, or a branch that each rank decides for itself, around the code that runs now."""
 

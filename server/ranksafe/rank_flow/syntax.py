@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import callee_name
-from ranksafe.semantics.walking import FUNCTIONS
+from ranksafe.semantics.walking import FUNCTIONS, children
 
 Node = TypeVar("Node", bound=ast.AST)
 Found = TypeVar("Found")
@@ -76,13 +76,13 @@ def is_generator(function: ast.AST) -> bool:
 
 
 def _yields(function: ast.AST) -> bool:
-    pending = list(ast.iter_child_nodes(function))
+    pending = children(function)
     while pending:
         node = pending.pop()
         if isinstance(node, (ast.Yield, ast.YieldFrom)):
             return True
         if not isinstance(node, _SCOPES):
-            pending += ast.iter_child_nodes(node)
+            pending += children(node)
     return False
 
 

@@ -251,9 +251,9 @@ def combined(*values: Value) -> Abstract:
                 if origin is None or own.varies > origin.varies:
                     origin = own
             continue
+        whole = value if value.__class__ is Abstract else _summary(value)
         if value.varies > varies:
             varies = value.varies
-        whole = _summary(value)
         own = value.origin or whole.origin
         if own is not None and (origin is None or own.varies > origin.varies):
             origin = own
@@ -359,7 +359,9 @@ def joined(first: Value, second: Value, condition: Value | None = None) -> Value
 
 def _stays_unknown(first: Value, second: Value, condition: Value | None) -> bool:
     """Whether nothing is known of either, and nothing of the condition passes over: nine of ten."""
-    if first.origin or second.origin or not first == second == NOTHING_KNOWN:
+    if first.varies is not Varies.PERHAPS or first.origin or second.origin:
+        return False
+    if not first == second == NOTHING_KNOWN:
         return False
     if made_by(first, second) is not None or condition is None:
         return False

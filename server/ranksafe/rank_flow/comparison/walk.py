@@ -28,7 +28,7 @@ class Undecided(Exception):
     """The comparison cannot go on without guessing."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Frames:
     """Where a walk through a trace stands: the items of the innermost level, the next one, and the levels around."""
 

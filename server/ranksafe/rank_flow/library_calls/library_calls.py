@@ -79,17 +79,13 @@ def _library_object(run: Run, node: ast.Call, name: str, arguments: list[Value])
         if length is not None:
             return length
     arguments = _iterated(run, node, name, arguments)
-    made: Value | None = library_object(run, node, name)
-    if made is not None:
-        return made
-    made = of_data(run, node, name, arguments)
-    if made is None:
-        made = of_iteration(run, name, arguments)
-    if made is None:
-        made = of_builtin(run, node, name, arguments)
-    if made is None:
-        made = of_tensors(run, node, name, arguments)
-    return made
+    return (
+        library_object(run, node, name)
+        or of_data(run, node, name, arguments)
+        or of_iteration(run, name, arguments)
+        or of_builtin(run, node, name, arguments)
+        or of_tensors(run, node, name, arguments)
+    )
 
 
 def _iterated(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> list[Value]:

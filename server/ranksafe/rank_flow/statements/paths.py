@@ -29,8 +29,9 @@ def _joined_names(
         one = found.get(name)
         if one is not other:
             found[name] = _on_one_path(other, test) if one is None else joined(one, other, test)
-    for name in first.keys() - second.keys():
-        found[name] = _on_one_path(first[name], test)
+    if len(found) > len(second):
+        for name in first.keys() - second.keys():
+            found[name] = _on_one_path(first[name], test)
     return found
 
 
