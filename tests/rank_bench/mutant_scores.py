@@ -14,6 +14,7 @@ from typing import Any
 from ranksafe.checker.registry import Registry
 from ranksafe.cli.checker import Checker, context_of, is_relevant
 from ranksafe.cli.options import add_analysis_arguments, read_analysis_options
+from ranksafe.cli.reading import SourceFile
 
 from tests.rank_bench.lint import AREA, Message, rules_exist
 from tests.rank_bench.mutants import Mutant, Source
@@ -86,10 +87,12 @@ class _Linter:
 
     def check(self, source: Source, text: str) -> list[Message]:
         """The findings of the area in a text that stands in the source's place."""
-        if not is_relevant(text.encode()):
-            return []
         path = self.roots[(source.base, source.name.split("/")[0])] / source.name
-        result = self.checker.check_text(path, text, context_of(path, self.options))
+        if not is_relevant(path, text.encode()):
+            return []
+        result = self.checker.check_source(
+            SourceFile(path, text, "utf-8"), context_of(path, self.options)
+        )
         return [
             Message(
                 item.finding.code,

@@ -33,6 +33,7 @@ from tests.rank_bench.lint import (
     score_pairs,
 )
 from tests.rank_bench.mutant_places import CONTINUE, GUARD, RETURN, find_places
+from tests.rank_bench.mutant_scores import score
 from tests.rank_bench.mutants import Source, make_mutants, mutate
 from tests.rank_bench.peers import concerns_ranks
 from tests.rank_bench.rank_bench import NO_RULES
@@ -232,6 +233,16 @@ def test_mutating(kind: str, changed: str, right: list[tuple[str, int]]) -> None
     assert mutant.text.splitlines()[9] == changed
     assert all(mutant.is_found_by(message(code, row)) for code, row in right)
     assert not mutant.is_found_by(message("RS401", 10))
+
+
+def test_mutants_are_scored_where_their_originals_stand(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "a.py").write_text(TRAINING, encoding="utf-8")
+    source = Source(tmp_path, "code/a.py", TRAINING)
+    place = find_places(TRAINING)[0]
+    mutants = [mutate(source, place, kind) for kind in (GUARD, RETURN)]
+    results = score([mutant for mutant in mutants if mutant is not None], [source])
+    assert [one.found for one in results.judged] == [True, True]
 
 
 def test_mutants_depend_on_the_seed_alone() -> None:
