@@ -43,6 +43,14 @@ _LESS_FOR_STATES = Translated(
     zh_cn="优化器在此处更新，其状态相当于所训练参数的一到两份：请分片（ZeRO、FSDP）、使用 8 位优化器，或减少训练的"
     "参数（LoRA）；然后再减小批大小",
 )
+_NOT_FOR_A_BARRIER = Translated(
+    en="see in nvidia-smi who filled this GPU before: a barrier itself asks for next to nothing, so a smaller batch "
+    "helps only if training ran before; where ranks share a GPU, call torch.cuda.set_device(local_rank) before "
+    "init_process_group",
+    zh_cn="在 nvidia-smi 中查看该 GPU 此前被谁占满：barrier 本身几乎不需要显存，除非之前已在训练，"
+    "否则减小批大小没有用；若多个 rank 共用一个 GPU，"
+    "请在 init_process_group 之前调用 torch.cuda.set_device(local_rank)",
+)
 _LESS = Translated(
     en="a smaller batch per process with gradient accumulation, then gradient checkpointing, then a sharded strategy "
     "(FSDP, ZeRO)",
@@ -52,6 +60,7 @@ _LESS = Translated(
 _STEPS = re.compile(r"torch/optim/\w+\.py:(?:step|_init_group|_(?:single|multi)_tensor_\w+)$")
 _INNERMOST = 4
 _PURPOSES = (
+    (re.compile(r"torch/distributed/distributed_c10d\.py:barrier$"), _NOT_FOR_A_BARRIER),
     (re.compile(r"torch/serialization\.py:"), _LESS_TO_LOAD),
     (
         re.compile(r"trainer_pt_utils\.py:(?:nested_concat|torch_pad_and_concatenate)"),
