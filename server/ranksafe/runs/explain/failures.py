@@ -27,6 +27,7 @@ from ranksafe.runs.explain.unlisted import UNKNOWN, quoted_from_worker, unlisted
 from ranksafe.runs.model import Failure, Frame
 
 _MESSAGE_LIMIT = 2000
+_MESSAGE_END = 600
 _STARVED = frozenset({"Empty", "Full", "TimeoutError", "BrokenBarrierError"})
 """What a thread meets that waits for one which is gone."""
 _LOST_CHILD = frozenset({"EOFError", "BrokenPipeError", "ConnectionResetError"})
@@ -215,7 +216,10 @@ def _message(raised: Raised, origin: Raised, language: Language) -> str:
 
 def _short(text: str) -> str:
     head = text.split("\nOriginal Traceback", 1)[0].strip()
-    return head if len(head) <= _MESSAGE_LIMIT else head[:_MESSAGE_LIMIT] + "…"
+    if len(head) <= _MESSAGE_LIMIT:
+        return head
+    # Libraries put the reason last.
+    return f"{head[: _MESSAGE_LIMIT - _MESSAGE_END]}\n…\n{head[-_MESSAGE_END:]}"
 
 
 def _located(failure: Failure) -> Failure:
