@@ -13,7 +13,12 @@ from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
 from ranksafe.runs.explain.failures import blamed
 from ranksafe.runs.explain.launcher_report import LauncherReport
 from ranksafe.runs.explain.locate import innermost_user_frame
-from ranksafe.runs.explain.ordinary import has_empty_size, is_ordinary, may_be_about_ranks
+from ranksafe.runs.explain.ordinary import (
+    has_empty_size,
+    is_in_parallel_code,
+    is_ordinary,
+    may_be_about_ranks,
+)
 from ranksafe.runs.explain.unlisted import UNKNOWN
 from ranksafe.runs.model import Failure
 
@@ -46,9 +51,9 @@ def known_ranks(evidence: Evidence, report: LauncherReport) -> int:
 
 
 _ONLY_ONE_RANK = Translated(
-    en="Only this one of the run's ranks reported it before the run ended, so it may depend on the rank: its share of "
-    "the data, or what only it does.",
-    zh_cn="运行结束前只有该 rank 报告了它，因此它可能与 rank 有关：该 rank 分到的数据，或只有它执行的操作。",
+    en="Only this one of the run's ranks reported it before the run ended; whether others would have met it is not "
+    "known.",
+    zh_cn="运行结束前只有该 rank 报告了它；其他 rank 是否也会遇到尚不清楚。",
 )
 _WAIT_FOR_FILE = Translated(
     en="Where another rank makes the file, wait for it (dist.barrier(), accelerator.main_process_first()).",
@@ -154,6 +159,8 @@ _ONE_GPU_TOO = Translated(en="This has nothing to do with several GPUs.", zh_cn=
 
 
 def _without_ranks(failure: Failure, origin: Raised, *, known: bool) -> Failure:
+    if is_in_parallel_code(failure.frames):
+        return failure
     return _said_also(failure, _ONE_GPU_TOO if known else _ORDINARY.filled(type=origin.type))
 
 

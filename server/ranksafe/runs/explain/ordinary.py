@@ -36,6 +36,11 @@ def may_be_about_ranks(message: str, frames: Sequence[Frame]) -> bool:
     return _SEVERAL.search(message) is not None or _PARALLEL_CODE.search(called) is not None
 
 
+def is_in_parallel_code(frames: Sequence[Frame]) -> bool:
+    """Whether a wrapper of several GPUs (DataParallel, FSDP, DeepSpeed's engine) is anywhere in the call chain."""
+    return any(_WRAPPERS.search(frame.filename.replace("\\", "/")) for frame in frames)
+
+
 def has_empty_size(message: str) -> bool:
     """Whether a shape or size of 0 is told of: sharded training leaves such weights outside of their own forward."""
     return _EMPTY.search(message) is not None
@@ -68,3 +73,7 @@ _EMPTY = re.compile(
 _PARALLEL_CODE = re.compile(
     r"torch/(?:distributed|nn/parallel)/|/deepspeed/|/accelerate/|/megatron/"
 )
+_WRAPPERS = re.compile(
+    r"torch/(?:distributed/(?!elastic/|run\.py|launch)|nn/parallel/)|/deepspeed/(?!launcher/)|/megatron/"
+)
+"""Not the launchers, whose frames are around every script that they start in their own process."""

@@ -70,6 +70,7 @@ TELLING = (
         "REMOTE HOST",
         "no socket interface",
         "encountered in ",
+        "Was asked to gather",
     ),
 )
 """Parts of every message that is known or looks like an error; a line without any of them is not looked at."""
