@@ -746,3 +746,30 @@ def test_what_a_rank_without_a_number_raised_is_not_told_by_one() -> None:
         in failure.explanation.en
     )
     assert "-1000000" not in "".join(each.explanation.en for each in diagnose(log))
+
+
+@pytest.mark.parametrize(
+    ("end", "kind", "said"),
+    [
+        (
+            "[INFO] [launch.py:325:sigkill_handler] Main process received SIGINT, exiting",
+            "terminated",
+            "SIGINT",
+        ),
+        (
+            "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-05-01T10:00:00 DUE to SIGNAL Terminated ***",
+            "cancelled",
+            "Terminated",
+        ),
+    ],
+)
+def test_a_run_stopped_from_outside_is_told_as_one(end: str, kind: str, said: str) -> None:
+    (failure,) = diagnose(f"step 10 loss 3.0\nstep 11 loss 2.9\n{end}\n")
+    assert (failure.kind, failure.rank) == (kind, None)
+    assert said in failure.explanation.en
+    assert said in failure.explanation.zh_cn
+    error = (
+        'Traceback (most recent call last):\n  File "/w/train.py", line 3, in <module>\n    run()\n'
+    )
+    after = f"[rank1]: {error}".replace("\n", "\n[rank1]: ") + f"ValueError: no\n{end}\n"
+    assert diagnose(after)[0].line == 3

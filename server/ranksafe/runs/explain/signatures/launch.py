@@ -170,6 +170,15 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="运行被外部中断（Ctrl+C、SIGINT）。所示行是中断时所在的位置。",
     ),
     signature(
+        "terminated",
+        # DeepSpeed 0.4 to 0.18, launcher/launch.py, sigkill_handler: not printed where a rank's exit was the reason.
+        r"Main process received (?P<signal>SIGINT|SIGTERM), exiting",
+        secondary=True,
+        en="DeepSpeed's launcher was stopped from outside ({signal}) and ended its ranks: Ctrl+C, kill or a scheduler. "
+        "No rank had failed by then.",
+        zh="DeepSpeed 的启动器被外部停止（{signal}），并结束了各 rank：Ctrl+C、kill 或调度器。此前没有 rank 失败。",
+    ),
+    signature(
         "launcher-misused",
         r"You need to use at least 2 processes to use `--multi_gpu`|launch\.py: error: |accelerate.*: error: argument",
         en="accelerate launch refuses its arguments or its configuration file.",

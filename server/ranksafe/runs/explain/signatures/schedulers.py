@@ -91,11 +91,12 @@ SIGNATURES: tuple[Signature, ...] = (
     ),
     signature(
         "cancelled",
-        r"\*\*\* (?:JOB|STEP) (?P<job>\S+) ON (?P<node>\S+) CANCELLED AT (?P<time>\S+) \*\*\*",
+        r"\*\*\* (?:JOB|STEP) (?P<job>\S+) ON (?P<node>\S+) CANCELLED AT (?P<time>\S+)"
+        r"(?: DUE (?:to|TO) SIGNAL (?P<signal>\w[\w ]*?))? \*\*\*",
         secondary=True,
-        en="The scheduler ended {job} on {node} at {time}: somebody cancelled it, or another task of it failed first "
-        "(srun --kill-on-bad-exit).",
-        zh="调度器于 {time} 结束了 {node} 上的 {job}：有人取消了它，或它的另一个任务先失败了（srun "
+        en="The scheduler ended {job} on {node} at {time}[[ ({signal})]]: somebody cancelled it, or another task of it "
+        "failed first (srun --kill-on-bad-exit).",
+        zh="调度器于 {time} 结束了 {node} 上的 {job}[[（{signal}）]]：有人取消了它，或它的另一个任务先失败了（srun "
         "--kill-on-bad-exit）。",
     ),
     signature(
