@@ -23,6 +23,8 @@ class Shrink(str, Enum):
     AUTO = "auto"
     """Where a model has more than about 100 million parameters, or its weights are not on disk."""
     ON = "on"
+    WORK = "work"
+    """As on, and large batches become small ones."""
     OFF = "off"
 
 

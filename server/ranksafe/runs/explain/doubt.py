@@ -75,7 +75,7 @@ class Doubt:
 STAND_INS = frozenset(
     {
         *("dataset", "model", "adapter", "tokenizer", "processor", "metric", "tracker", "hub"),
-        *("pictures", "library", "short-epoch"),
+        *("pictures", "library", "short-epoch", "batch"),
     }
 )
 """Kinds of entries that gave the script something else (``ranksafe_rehearsal.provenance``)."""
@@ -243,7 +243,9 @@ def _touches_of(failure: Failure, uncaught: Sequence[Uncaught]) -> tuple[Touch, 
 
 def cause(doubt: Doubt) -> Translated:
     """In words: what it comes through, where the script met that, and what the user can do."""
-    first = next((each for each in doubt.touches if each.is_refusal), doubt.touches[-1])
+    # How many batches an epoch has is the least likely of several causes.
+    stand_ins = [each for each in doubt.touches if each.kind != "short-epoch"] or doubt.touches
+    first = next((each for each in doubt.touches if each.is_refusal), stand_ins[-1])
     sentence = _REFUSAL if first.is_refusal else _STAND_IN
     told = sentence.filled(what=first.message, place=f"{Path(first.file).name}:{first.line}")
     return both(told, REMEDIES.get(first.kind, REMEDIES["unavailable"]))
@@ -313,6 +315,10 @@ REMEDIES = {
     "short-epoch": Translated(
         en="--steps 0 cuts nothing and runs to the end.",
         zh_cn="--steps 0 不做任何缩减，一直运行到结束。",
+    ),
+    "batch": Translated(
+        en="Without --shrink work the batches are as large as the script says.",
+        zh_cn="不使用 --shrink work 时，批次大小与脚本所写一致。",
     ),
     "hub": Translated(
         en="Nothing is sent to the hub in a rehearsal: let the script do without what it answers.",

@@ -25,7 +25,7 @@ _KINDS = frozenset(
     {
         *REFUSALS,
         *("dataset", "model", "adapter", "tokenizer", "processor", "metric", "tracker", "hub"),
-        *("pictures", "library", "short-epoch"),
+        *("pictures", "library", "short-epoch", "batch"),
     }
 )
 """What may change a value that the script computes with; kernels that are replaced by equal ones do not."""

@@ -22,6 +22,7 @@ def install(settings: Settings) -> None:
         return
     from . import (
         adapter_hooks,
+        batches,
         datasets_hooks,
         diffusers_hooks,
         downloads,
@@ -41,4 +42,6 @@ def install(settings: Settings) -> None:
         downloads.install()
     metric_hooks.install()
     random_weights.install()
+    if settings.shrink == "work":
+        batches.install()
     vision_hooks.install()
