@@ -81,3 +81,15 @@ def test_no_smaller_batch_is_advised_first_where_a_barrier_met_a_full_gpu() -> N
     assert "a smaller batch per process" in told("all_gather")
     assert "a smaller batch per process" not in told("barrier")
     assert "torch.cuda.set_device(local_rank)" in told("barrier")
+
+
+def test_of_an_unknown_error_the_package_and_its_line_are_told_and_nothing_else() -> None:
+    log = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/user/train.py", line 5, in <module>\n    data = load(name)\n'
+        '  File "/opt/lib/python3.12/site-packages/loader/read.py", line 71, in load\n    fail()\n'
+        "loader.BadHeader: 17 is not a version"
+    )
+    told = diagnose(log)[0].explanation
+    assert "inside loader (read.py:71 in load), called from this line of yours." in told.en
+    assert "loader（read.py:71 in load）" in told.zh_cn

@@ -7,11 +7,12 @@ chain say themselves.
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.explain.locate import innermost_user_frame
-from ranksafe.runs.explain.meanings import meaning_of
+from ranksafe.runs.model import Frame
 
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<name>[A-Za-z_][\w-]*)")
 _STANDARD = re.compile(r"/[Ll]ib/(?:python3[\d.]*/)?(?P<name>[A-Za-z_]\w*)")
@@ -90,7 +91,7 @@ def _meaning(origin: Raised) -> Translated | None:
         }
         if len(tables) == 1 and not source.startswith("raise"):
             return _NO_KEY.filled(key=origin.message, table=tables.pop())
-    return meaning_of(origin.text)
+    return None
 
 
 def _is_workers(raised: Raised) -> bool:
@@ -118,7 +119,11 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
     own = innermost_user_frame(origin.frames)
     if own is None:
         package = _package(origin.frames[-1].filename) if origin.frames else None
-        return _ONLY_PACKAGE.filled(package=package, type=origin.type) if package else None
+        return (
+            _ONLY_PACKAGE.filled(package=package, place=_place(origin.frames[-1]), type=origin.type)
+            if package
+            else None
+        )
     if origin.frames[-1] is own:
         if origin.type == "AssertionError" or own.source.startswith("assert"):
             bare = own.source.startswith("assert ") and not origin.message
@@ -130,7 +135,13 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
     inner = quoted.frames if quoted is not None and quoted.frames else origin.frames
     package = _package(inner[-1].filename)
     refused = origin.type in _OF_A_REFUSAL and inner[-1].source.startswith("raise ")
-    return (_REFUSED if refused else _IN_PACKAGE).filled(package=package) if package else None
+    said = _REFUSED if refused else _IN_PACKAGE
+    return said.filled(package=package, place=_place(inner[-1])) if package else None
+
+
+def _place(frame: Frame) -> str:
+    name = PurePosixPath(frame.filename.replace("\\", "/")).name
+    return f"{name}:{frame.line} in {frame.function}" if frame.function else f"{name}:{frame.line}"
 
 
 def _package(filename: str) -> str | None:
@@ -184,16 +195,16 @@ _IN_LINE = Translated(
     zh_cn="你的这一行，或它所调用的编译代码，抛出了该 {type}。",
 )
 _IN_PACKAGE = Translated(
-    en="It was raised inside {package}, called from this line of yours.",
-    zh_cn="它是在你的这一行所调用的 {package} 内部抛出的。",
+    en="It was raised inside {package} ({place}), called from this line of yours.",
+    zh_cn="它是在你的这一行所调用的 {package}（{place}）内部抛出的。",
 )
 _REFUSED = Translated(
-    en="{package}, called from this line of yours, refuses what it is given; its message says what.",
-    zh_cn="你的这一行所调用的 {package} 拒绝了传入的内容；原因见消息。",
+    en="{package} ({place}), called from this line of yours, refuses what it is given; its message says what.",
+    zh_cn="你的这一行所调用的 {package}（{place}）拒绝了传入的内容；原因见消息。",
 )
 _ONLY_PACKAGE = Translated(
-    en="{package} raised this {type}; no line of your own code is in the call chain.",
-    zh_cn="{package} 抛出了该 {type}；调用链中没有你自己的代码。",
+    en="{package} ({place}) raised this {type}; no line of your own code is in the call chain.",
+    zh_cn="{package}（{place}）抛出了该 {type}；调用链中没有你自己的代码。",
 )
 _IN_WORKER = Translated(
     en="It happened in a DataLoader worker, while it made a batch.",
