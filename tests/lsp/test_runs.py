@@ -101,12 +101,12 @@ async def test_a_failure_is_drawn_on_its_line_until_it_is_mended(
     assert "ValueError: 坏批次 🤗（在 rank 1 上）" in failure.message
     # Rank 0 did not raise it: nothing is said of what one GPU would show.
     assert "单 GPU 也会出现" not in failure.message
-    assert "可能与 rank 有关" in failure.message
+    assert "其他 rank 是否也会遇到尚不清楚" in failure.message
     chain = [one.location.range.start.line for one in failure.related_information or ()]
     assert chain[0] == CALLING_LINE
     _check_progress(editor)
     kept = (await editor.execute("ranksafe.showRuns", uri, {"show": False}))["runs"][0]
-    assert "可能与 rank 有关" in kept["failures"][0]["explanation"]
+    assert "其他 rank 是否也会遇到尚不清楚" in kept["failures"][0]["explanation"]
 
     assert [command for command, _ in await _lenses(editor, uri)] == STARTERS + ABOUT_LAST
     opened = await editor.execute("ranksafe.openLog")

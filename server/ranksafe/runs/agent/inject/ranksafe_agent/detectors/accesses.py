@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 from _thread import get_ident
+from importlib import import_module
 from typing import Any, Callable, Iterator
 
 from .watch import Watch
@@ -30,9 +31,8 @@ class Memory:
     """The bytes of a tensor, while somebody has its storage."""
 
     def __init__(self, storage: Any, start: int, end: int) -> None:
-        from torch.multiprocessing.reductions import StorageWeakRef
-
-        self.storage = StorageWeakRef(storage)
+        reductions = import_module("torch.multiprocessing.reductions")
+        self.storage = reductions.StorageWeakRef(storage)
         self.start = start
         self.end = end
 
@@ -108,11 +108,10 @@ class Observer:
 
     def _mode(self) -> Any:
         if self.class_of_mode is None:
-            from torch.utils._python_dispatch import TorchDispatchMode
-
+            base: Any = import_module("torch.utils._python_dispatch").TorchDispatchMode
             observer = self
 
-            class Accesses(TorchDispatchMode):  # type: ignore[misc]
+            class Accesses(base):  # type: ignore[misc]
                 supports_higher_order_operators = True
 
                 @classmethod
