@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ranksafe.localization import Translated
 from ranksafe.runs.model import Frame
@@ -120,6 +120,12 @@ class UserCode:
 def innermost_user_frame(frames: Sequence[Frame]) -> Frame | None:
     """The last of the marked frames that is the user's own."""
     return next((frame for frame in reversed(frames) if frame.in_user_code), None)
+
+
+def place_in_function(frame: Frame) -> str:
+    """``train.py:41 in step``; of a frame without a function ``train.py:41``."""
+    name = PurePosixPath(frame.filename.replace("\\", "/")).name
+    return f"{name}:{frame.line} in {frame.function}" if frame.function else f"{name}:{frame.line}"
 
 
 def _source_of(name: str, line: int) -> str:

@@ -7,12 +7,10 @@ chain say themselves.
 from __future__ import annotations
 
 import re
-from pathlib import PurePosixPath
 
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Raised
-from ranksafe.runs.explain.locate import innermost_user_frame
-from ranksafe.runs.model import Frame
+from ranksafe.runs.explain.locate import innermost_user_frame, place_in_function
 
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<name>[A-Za-z_][\w-]*)")
 _STANDARD = re.compile(r"/[Ll]ib/(?:python3[\d.]*/)?(?P<name>[A-Za-z_]\w*)")
@@ -120,7 +118,9 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
     if own is None:
         package = _package(origin.frames[-1].filename) if origin.frames else None
         return (
-            _ONLY_PACKAGE.filled(package=package, place=_place(origin.frames[-1]), type=origin.type)
+            _ONLY_PACKAGE.filled(
+                package=package, place=place_in_function(origin.frames[-1]), type=origin.type
+            )
             if package
             else None
         )
@@ -136,12 +136,7 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
     package = _package(inner[-1].filename)
     refused = origin.type in _OF_A_REFUSAL and inner[-1].source.startswith("raise ")
     said = _REFUSED if refused else _IN_PACKAGE
-    return said.filled(package=package, place=_place(inner[-1])) if package else None
-
-
-def _place(frame: Frame) -> str:
-    name = PurePosixPath(frame.filename.replace("\\", "/")).name
-    return f"{name}:{frame.line} in {frame.function}" if frame.function else f"{name}:{frame.line}"
+    return said.filled(package=package, place=place_in_function(inner[-1])) if package else None
 
 
 def _package(filename: str) -> str | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath
 from typing import Final
 
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.entries.entry import Conditions, Entry, entries
 from ranksafe.runs.explain.evidence import Evidence
+from ranksafe.runs.explain.locate import place_in_function
 from ranksafe.runs.explain.what_others_did import everything
 from ranksafe.runs.model import Failure, Frame
 
@@ -29,13 +29,12 @@ def refined(failure: Failure, evidence: Evidence) -> Failure | None:
 
 def _support(entry: Entry, frames: Sequence[Frame], lines: Sequence[str]) -> list[str] | None:
     """What of the log supports the entry; None where something is missing or speaks against it."""
-    needed = _found(entry.needs, frames, lines)
     against = _found(entry.contradicted_by, frames, lines)
     if any(each is not None for each in against):
         return None
+    needed = list(_found(entry.needs, frames, lines))
     shown = [each for each in needed if each is not None]
-    asked = [entry.needs.frames, entry.needs.printed]
-    return shown if len(shown) == sum(each is not None for each in asked) else None
+    return shown if len(shown) == len(needed) else None
 
 
 def _found(
@@ -44,18 +43,13 @@ def _found(
     """For each condition what fulfils it: the innermost frame, the first line."""
     if (of_frame := conditions.frames) is not None:
         places = (frame for frame in reversed(frames) if of_frame.search(_place(frame)))
-        yield next(map(_named, places), None)
+        yield next(map(place_in_function, places), None)
     if (of_line := conditions.printed) is not None:
         yield next((line.strip()[:_QUOTED] for line in lines if of_line.search(line)), None)
 
 
 def _place(frame: Frame) -> str:
     return f"{frame.filename}:{frame.function}".replace("\\", "/")
-
-
-def _named(frame: Frame) -> str:
-    name = PurePosixPath(frame.filename.replace("\\", "/")).name
-    return f"{name}:{frame.line} in {frame.function}"
 
 
 def _told(entry: Entry, shown: Sequence[str]) -> Translated:

@@ -10,13 +10,12 @@ without an operator (``Tensor.numpy``).
 
 from __future__ import annotations
 
-import os
 import sys
 from _thread import get_ident
 from importlib import import_module
 from typing import Any, Callable, Iterator
 
-from .watch import Watch
+from .watch import Watch, is_ours
 
 _OTHER_NAMESPACES = frozenset({"c10d", "_c10d_functional", "profiler"})
 """Collectives have detectors of their own."""
@@ -133,7 +132,7 @@ class Observer:
         if function not in self.uses:
             self.uses[function] = _written(function)
         uses = self.uses[function]
-        if uses is None or _is_ours(sys._getframe(_FRAMES_OF_THE_MODE)):
+        if uses is None or is_ours(sys._getframe(_FRAMES_OF_THE_MODE).f_code.co_filename):
             return
         read: list[Any] = []
         written: list[Any] = []
@@ -169,8 +168,3 @@ def _written(function: Any) -> tuple[frozenset[int], frozenset[str]] | None:
     names = frozenset(each.name for each in aliased)
     places = (place for place, each in enumerate(schema.arguments) if each.name in names)
     return frozenset(places), names
-
-
-def _is_ours(frame: Any) -> bool:
-    parts = frame.f_code.co_filename.split(os.sep)
-    return "ranksafe_agent" in parts or "ranksafe_rehearsal" in parts

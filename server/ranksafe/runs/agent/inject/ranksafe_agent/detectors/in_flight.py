@@ -18,7 +18,7 @@ from typing import Any, Callable, Iterator
 
 from .. import waiting
 from . import accesses
-from .watch import Watch, is_user_file, stack, user_frame
+from .watch import Watch, is_ours, is_user_file, stack, user_frame
 
 KIND = "changed-in-flight"
 KIND_READ = "read-in-flight"
@@ -44,7 +44,6 @@ _RESULTS = frozenset(
 """What puts its result into the first argument, on every rank."""
 _RESULTS_OF_ROOT = {"reduce": True, "broadcast": False}
 """What does so on the root alone, or on all but the root; for the others it is a send."""
-_OURS = ("ranksafe_agent", "ranksafe_rehearsal")
 _MOST = 200
 
 
@@ -194,7 +193,7 @@ def _is_result_of_root(name: str, root: int | None) -> bool:
 def _is_called_by_user() -> bool:
     """A library that starts a transfer for itself knows when it is over, by events of streams for example."""
     frame: Any = sys._getframe(1)
-    while frame is not None and not set(_OURS).isdisjoint(frame.f_code.co_filename.split(os.sep)):
+    while frame is not None and is_ours(frame.f_code.co_filename):
         frame = frame.f_back
     return frame is not None and is_user_file(frame.f_code.co_filename)
 

@@ -19,7 +19,7 @@ _LIBRARIES = tuple(
     if part
 )
 _INSTALLED = ("site-packages", "dist-packages")
-_OURS = ("ranksafe_agent", "ranksafe_rehearsal")
+_OURS = frozenset({"ranksafe_agent", "ranksafe_rehearsal"})
 _DEEPEST = 200
 _MOST_PROBLEMS = 10
 
@@ -35,10 +35,16 @@ def is_user_file(filename: str) -> bool:
         known = not (
             filename.startswith("<")
             or path.startswith(_LIBRARIES)
-            or any(part in parts for part in (*_INSTALLED, *_OURS))
+            or any(part in parts for part in _INSTALLED)
+            or is_ours(path)
         )
         _is_user[filename] = known
     return known
+
+
+def is_ours(filename: str) -> bool:
+    """Whether the file is one of what ranksafe puts into a run."""
+    return not _OURS.isdisjoint(filename.split(os.sep))
 
 
 def user_frame(start: FrameType | None = None) -> FrameType | None:
