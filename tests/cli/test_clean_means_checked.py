@@ -82,6 +82,20 @@ def test_syntax_of_a_newer_python_accuses_nobody(project: Path, call: Call) -> N
     assert "information[syntax-error] newer syntax than that of Python" in answer.out
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="Python 3.14 has these strings")
+@pytest.mark.parametrize(
+    "deep",
+    ["if a:\n    pass\n" + "elif b:\n    pass\n" * 10_000, f"x = {'(' * 5_000}1{')' * 5_000}\n"],
+    ids=["branches", "brackets"],
+)
+def test_newer_syntax_and_depth(project: Path, call: Call, deep: str) -> None:
+    text = 'import torch.distributed\ngreeting = t"{model}"\n'
+    (project / "train.py").write_text(text + deep, encoding="utf-8")
+    answer = call("check")
+    assert answer.status == 1
+    assert "error[syntax-error] does not parse" in answer.out
+
+
 def test_add_ignore_leaves_it_alone(project: Path, call: Call) -> None:
     (project / "train.py").write_text(BROKEN, encoding="utf-8")
     assert "Suppressions added: 1" in call("check", "--add-ignore").out

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -31,6 +32,12 @@ class _Ended:
     error: bytes
 
 
+def _in_group_of_its_own() -> None:
+    """With SIGINT as on a terminal, even where these tests run in the background: ranksafe lets its ranks have it."""
+    os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def bare(folder: Path, script: Path) -> _Ended:
     """As a shell starts it: in a process group of its own."""
     done = subprocess.run(
@@ -40,7 +47,7 @@ def bare(folder: Path, script: Path) -> _Ended:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
-        preexec_fn=lambda: os.setpgid(0, 0),
+        preexec_fn=_in_group_of_its_own,
     )
     return _Ended(done.returncode, done.stdout, done.stderr)
 
@@ -55,6 +62,7 @@ def through_ranksafe(folder: Path, script: Path, *options: str) -> tuple[int, _E
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
+        preexec_fn=_in_group_of_its_own,
     )
     (report,) = (folder.parent / "home" / ".cache" / "ranksafe" / "runs").glob("*/supervisor.json")
     status = json.loads(report.read_text(encoding="utf-8"))["returncode"]

@@ -168,7 +168,7 @@ def syntax_error(analysis: DocumentAnalysis) -> Finding | None:
     problem = None if analysis.status == "complete" else syntax_problem(analysis.source.text)
     if problem is None:
         return None
-    is_newer = is_newer_syntax(analysis.source.text)
+    is_newer = not problem.is_depth and is_newer_syntax(analysis.source.text)
     said = (_NEWER if is_newer else _SYNTAX_ERROR).filled(
         version=f"{sys.version_info.major}.{sys.version_info.minor}", reason=problem.reason
     )

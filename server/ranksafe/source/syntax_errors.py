@@ -20,6 +20,11 @@ class SyntaxProblem:
     reason: Translated
     range: Range
 
+    @property
+    def is_depth(self) -> bool:
+        """Whether nothing is wrong with the text but that the parser cannot follow it so deep."""
+        return self.reason is _TOO_DEEP
+
 
 def syntax_problem(text: str) -> SyntaxProblem | None:
     """What the parser says of a text, or None where it parses."""
