@@ -166,6 +166,7 @@ def _settings(
         shrink="off",
         short_epochs=False,
         forecast=False,
+        unbounded=False,
         offline=False,
         native=where.native,
     )

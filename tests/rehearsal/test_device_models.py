@@ -108,6 +108,7 @@ def nvidia_smi(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
         shrink="off",
         short_epochs=False,
         forecast=False,
+        unbounded=False,
         offline=False,
         native=NativeFiles((), "", ""),
     )

@@ -87,6 +87,16 @@ COMMANDS: Final[dict[str, Entry]] = {
             "rehearse train.py --steps 0 -- --epochs 1",
         ),
     ),
+    "fit": Entry(
+        "fit",
+        Translated(
+            "tell whether a script fits the memory of N GPUs", "判断脚本能否放入 N 个 GPU 的显存"
+        ),
+        examples=(
+            "fit train.py --gpus 8 --device-model h100",
+            "fit train.py --gpu-memory 24GiB --must-fit -- --batch-size 8",
+        ),
+    ),
     "prove": Entry(
         "prove",
         Translated("run a rule's failing program", "运行一条规则的失败示例程序"),

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
         "--gpus", type=positive, default=DEFAULT_GPUS, metavar="N", help=text("gpus")
     )
     parser.add_argument(
-        "--steps", type=_steps, default=AUTO_STEPS, metavar="auto|N", help=text("steps")
+        "--steps", type=steps, default=AUTO_STEPS, metavar="auto|N", help=text("steps")
     )
     add_rehearsal_arguments(parser, language, title=text("devices"))
 
@@ -51,7 +51,8 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     return carry_out(request, arguments, language)
 
 
-def _steps(text: str) -> int | str | None:
+def steps(text: str) -> int | str | None:
+    """``--steps``: None where nothing is cut. Raises ArgumentTypeError."""
     if text == AUTO_STEPS:
         return text
     return None if text == "0" else positive(text)

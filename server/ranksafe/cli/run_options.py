@@ -49,7 +49,7 @@ _HELP = {
     "model": Translated(
         "GPU to simulate, for example a100-80g, h100, rtx4090 (default: {default})",
         "要模拟的 GPU，例如 a100-80g、h100、rtx4090（默认：{default}）",
-    ).filled(default=DEFAULT_DEVICE_MODEL),
+    ),
     "memory": Translated(
         "memory of each simulated GPU, for example 24GiB (default: the GPU's own)",
         "每个模拟 GPU 的显存，例如 24GiB（默认：该型号的显存）",
@@ -106,9 +106,15 @@ def add_common_arguments(parser: argparse.ArgumentParser, language: Language) ->
 
 
 def add_rehearsal_arguments(
-    parser: argparse.ArgumentParser, language: Language, *, title: str
+    parser: argparse.ArgumentParser,
+    language: Language,
+    *,
+    title: str,
+    device_model: str = DEFAULT_DEVICE_MODEL,
+    for_memory: bool = False,
 ) -> None:
-    """What can be chosen about simulated GPUs, under a heading of its own."""
+    """What can be chosen about simulated GPUs, under a heading of its own; ``for_memory``: without what concerns the
+    truth of values."""
 
     def text(key: str) -> str:
         return _HELP[key].in_language(language)
@@ -116,27 +122,18 @@ def add_rehearsal_arguments(
     group = parser.add_argument_group(title)
     group.add_argument("--nodes", type=positive, default=1, metavar="M", help=text("nodes"))
     group.add_argument(
-        "--device-model", default=DEFAULT_DEVICE_MODEL, metavar="NAME", help=text("model")
+        "--device-model",
+        default=device_model,
+        metavar="NAME",
+        help=_HELP["model"].filled(default=device_model).in_language(language),
     )
     group.add_argument("--gpu-memory", type=size, metavar="SIZE", help=text("memory"))
     group.add_argument("--host-memory", type=size, metavar="SIZE", help=text("host"))
-    group.add_argument(
-        "--shrink",
-        choices=[each.value for each in Shrink],
-        default=Shrink.AUTO.value,
-        help=text("shrink"),
-    )
     group.add_argument(
         "--isolation",
         choices=[each.value for each in Isolation],
         default=Isolation.AUTO.value,
         help=text("isolation"),
-    )
-    group.add_argument(
-        "--confirm",
-        choices=[each.value for each in Confirm],
-        default=Confirm.AUTO.value,
-        help=text("confirm"),
     )
     group.add_argument(
         "--warm",
@@ -145,6 +142,20 @@ def add_rehearsal_arguments(
         help=text("warm"),
     )
     group.add_argument("--yes", action="store_true", help=text("yes"))
+    if for_memory:
+        return
+    group.add_argument(
+        "--shrink",
+        choices=[each.value for each in Shrink],
+        default=Shrink.AUTO.value,
+        help=text("shrink"),
+    )
+    group.add_argument(
+        "--confirm",
+        choices=[each.value for each in Confirm],
+        default=Confirm.AUTO.value,
+        help=text("confirm"),
+    )
 
 
 def request_of(
@@ -181,9 +192,9 @@ def rehearsal_of(arguments: argparse.Namespace) -> RehearsalOptions:
         device_model=arguments.device_model,
         memory_bytes=arguments.gpu_memory,
         host_memory_bytes=arguments.host_memory,
-        shrink=Shrink(arguments.shrink),
+        shrink=Shrink(getattr(arguments, "shrink", Shrink.OFF)),
         isolation=Isolation(arguments.isolation),
-        confirm=Confirm(arguments.confirm),
+        confirm=Confirm(getattr(arguments, "confirm", Confirm.OFF)),
         short_epochs=arguments.steps == AUTO_STEPS,
         warm=Warm(arguments.warm),
     )

@@ -6,8 +6,8 @@ import argparse
 import json
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
 from ranksafe.cli.live_lines import LiveLines
@@ -23,7 +23,7 @@ from ranksafe.runs.model import Outcome, RunEvent, RunRequest, RunResult
 from ranksafe.runs.serialize import SCHEMA, to_json
 from ranksafe.runs.start import OnEvent, Run, start_run
 
-_STATUS = {
+STATUS = {
     Outcome.SUCCEEDED: 0,
     Outcome.FAILED: 1,
     Outcome.SILENT_FAILURE: 1,
@@ -62,10 +62,46 @@ def carry_out(
     Of ``arguments``: ``output_format``, ``color``, ``quiet`` and, for a request, ``yes``.
     """
     kind = arguments.output_format
+    shown = show_run(wanted, arguments, language, output_is_data=kind != "text")
+    if isinstance(shown, int):
+        return shown
+    result = shown.result
+    if kind == "json":
+        print(json.dumps(to_json(result, language), ensure_ascii=False, indent=2))
+    else:
+        sys.stdout.flush()
+        summarize(shown, language, style_for(arguments.color, sys.stderr))
+    if kind == "github":
+        print(run_as_github.render(result, language), end="")
+    return STATUS[result.outcome]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A run that has ended."""
+
+    result: RunResult
+    said: frozenset[str]
+    """What was told of it while it went on."""
+
+
+def show_run(
+    wanted: RunRequest | Callable[[OnEvent], Run],
+    arguments: argparse.Namespace,
+    language: Language,
+    *,
+    output_is_data: bool,
+) -> Shown | int:
+    """Start a request, or come back to a run, and show it until it ends; the exit status where there is no result,
+    which is then told.
+
+    ``output_is_data``: our standard output is for the result alone. Of ``arguments``: as `carry_out`.
+    """
+    kind = arguments.output_format
     style = style_for(arguments.color, sys.stderr)
     live = LiveLines(style, language, wanted=kind == "text")
     tracebacks = None if arguments.quiet else RankTracebacks(language)
-    screen = _Screen(kind != "text", style, live, tracebacks)
+    screen = _Screen(output_is_data, style, live, tracebacks)
     try:
         if isinstance(wanted, RunRequest):
             run = start_run(wanted, screen.show, agrees=_asking(arguments.yes, language))
@@ -78,19 +114,11 @@ def carry_out(
     except RunNotPossible as error:
         screen.end()
         _refused(wanted, error, kind, language, Outcome.FAILED)
-        return _STATUS[Outcome.FAILED]
+        return STATUS[Outcome.FAILED]
     screen.end()
     if not result.ranks or (result.failures and result.failures[0].rank is None):
         screen.show_launcher()
-    if kind == "json":
-        print(json.dumps(to_json(result, language), ensure_ascii=False, indent=2))
-    else:
-        sys.stdout.flush()
-        modified = [each for each in result.modified if each not in screen.said]
-        _summarize(result, modified, language, style)
-    if kind == "github":
-        print(run_as_github.render(result, language), end="")
-    return _STATUS[result.outcome]
+    return Shown(result, frozenset(screen.said))
 
 
 def _refused(
@@ -234,19 +262,20 @@ class _Screen:
         return self._style.paint("dim", mark(rank))
 
 
-def _summarize(
-    result: RunResult, modified: Sequence[str], language: Language, style: Style
-) -> None:
-    told = None
+def summarize(shown: Shown, language: Language, style: Style, headline: str | None = None) -> None:
+    """Failures, the outcome (or ``headline`` in its place), and what is to be known of it, on standard error."""
+    result, told = shown.result, None
     for failure in result.failures:
         print("\n" + render_failure(failure, language, style, told), file=sys.stderr)
         told = told or failure
     if result.simulation_limit is not None:
         print("\n" + render_limit(result.simulation_limit, language, style), file=sys.stderr)
-    sentence = _OUTCOMES[result.outcome].filled(seconds=round(result.seconds, 1))
-    color = _COLORS.get(result.outcome, "red")
-    lines = [style.paint(color, f"ranksafe: {sentence.in_language(language)}")]
-    lines += [f"  {each}" for each in (*modified, *result.limits)]
+    if headline is None:
+        sentence = _OUTCOMES[result.outcome].filled(seconds=round(result.seconds, 1))
+        color = _COLORS.get(result.outcome, "red")
+        headline = style.paint(color, f"ranksafe: {sentence.in_language(language)}")
+    modified = [each for each in result.modified if each not in shown.said]
+    lines = [headline, *(f"  {each}" for each in (*modified, *result.limits))]
     if result.log is not None:
         lines.append("  " + _LOG.filled(path=result.log).in_language(language))
     print("\n" + "\n".join(lines), file=sys.stderr)

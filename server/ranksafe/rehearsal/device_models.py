@@ -16,6 +16,11 @@ _DRIVER_BYTES = 9_240_576
 _CONTEXT_BYTES = 518 * _MEBIBYTE
 """Measured on an H100 80GB HBM3, driver 580.159, torch 2.11, CUDA 13.0 (tests/gpu_check/measured), before a library has
 loaded any kernel; nobody measured the other models for us."""
+_CODE_BYTES = 240 * _MEBIBYTE
+"""What CUDA's libraries load beside the context until the first training steps are over: on an H200, torch 2.11, CUDA
+13.0, GPT-2 and Llama in bfloat16 (tests/gpu_check/measured/h200_torch_2.11.jsonl)."""
+_GROUP_BYTES = 558 * _MEBIBYTE
+"""What NCCL 2.28 takes for a process group: the same, GPT-2 in DDP and FSDP2, with one rank."""
 _SMALLEST_DEVICE = 4 << 30
 """Who chooses less wants to see memory run out; a real context would leave nothing of it."""
 
@@ -77,6 +82,11 @@ def device_model(key: str) -> DeviceModel:
             )
         )
     return model
+
+
+def beside_context(memory_bytes: int) -> tuple[int, int]:
+    """Bytes that a training process takes beside `overhead`: for its libraries' code, and for each NCCL group."""
+    return (_CODE_BYTES, _GROUP_BYTES) if memory_bytes >= _SMALLEST_DEVICE else (0, 0)
 
 
 def overhead(memory_bytes: int) -> tuple[int, int]:

@@ -72,6 +72,10 @@ class RehearsalOptions:
     short_epochs: bool = False
     """Cut long epochs, and end a training of many once it has shown what it does; the rest of the script runs."""
     warm: Warm = Warm.AUTO
+    forecast: bool = False
+    """Only memory is of interest: large floating tensors get no values."""
+    unbounded: bool = False
+    """With ``forecast``: devices take more than they hold, so that all that the script needs is seen."""
     warm_afterwards: bool = True
     """Whether what is kept ready for the next rehearsal may outlive this process; it waits ten minutes."""
 
@@ -115,6 +119,8 @@ class ProcessSettings:
     short_epochs: bool
     forecast: bool
     """Whether only memory is of interest: large floating tensors have no values."""
+    unbounded: bool
+    """Whether devices take more than they hold."""
     offline: bool
     """Whether the network is out of reach (isolated)."""
     native: NativeFiles

@@ -15,12 +15,19 @@ from ranksafe.runs.explain.last_words import last_words
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.out_of_sight import STATUSES as OUT_OF_SIGHT
 from ranksafe.runs.explain.out_of_sight import out_of_sight
-from ranksafe.runs.explain.rehearsed import Verdict, judged, load_rehearsal
+from ranksafe.runs.explain.rehearsed import Verdict, judged, load_rehearsal, memory_peaks
 from ranksafe.runs.explain.remote_paths import with_local_files
 from ranksafe.runs.explain.silent import with_silent_failures
 from ranksafe.runs.explain.ways_parted import with_parting
 from ranksafe.runs.launch_plan import Plan
-from ranksafe.runs.model import Failure, Outcome, RankReport, RunRequest, Unreached
+from ranksafe.runs.model import (
+    Failure,
+    MemoryPeak,
+    Outcome,
+    RankReport,
+    RunRequest,
+    Unreached,
+)
 from ranksafe.runs.predicted import led_by_its_rule, with_predicted_rule
 from ranksafe.runs.unreached import unreached, unreached_in_words
 
@@ -48,6 +55,7 @@ class Conclusion:
     limits: tuple[Translated, ...]
     """What the verdict does not cover, besides the plan's own limits."""
     unreached: tuple[Unreached, ...] = ()
+    memory: tuple[MemoryPeak, ...] = ()
 
 
 def conclude(
@@ -90,13 +98,14 @@ def conclude(
     missed = _missed(request, evidence, verdict.outcome)
     limits = [*verdict.limits, *missed, *edited]
     left_out: tuple[Unreached, ...] = ()
+    memory = () if rehearsal is None else memory_peaks(rehearsal, evidence, user_code)
     if rehearsal is not None and verdict.outcome is Outcome.SUCCEEDED:
         limits += _stopped_early(request, evidence)
         is_whole = not (request.steps or rehearsal.has_short_epochs or _ended_early(evidence))
         script = request.script.absolute()
         left_out = unreached(directory, script, plan.ranks, is_whole=is_whole)
         limits += unreached_in_words(left_out, request.steps, is_whole=is_whole)
-    return Conclusion(verdict, tuple(ranks), tuple(limits), left_out)
+    return Conclusion(verdict, tuple(ranks), tuple(limits), left_out, memory)
 
 
 def _outcome(ending: Ending, returncode: int | None, failures: Sequence[Failure]) -> Outcome:

@@ -208,6 +208,35 @@ class Unreached:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryPeak:
+    """What one rank held of one device at most, as a forecast of memory saw it; all in bytes."""
+
+    rank: int
+    device: int
+    allocated: int
+    """By tensors and by libraries' workspaces."""
+    reserved: int
+    """By torch's caching allocator, its cache and fragments included."""
+    refused: int
+    """What would have been allocated where memory ran out; 0 where it never did."""
+    retries: int
+    """How often the allocator gave its cache back to make room."""
+    phase: str
+    """Of the peak: "forward", "backward", "recomputed" (a forward pass within the backward pass), "optimizer",
+    "no-gradients" (loading, evaluation, generation)."""
+    step: int
+    """The optimizer step that the peak belongs to, from 1."""
+    steps: int
+    """How many were made."""
+    frames: tuple[Frame, ...]
+    """The user's line at the peak and, behind it, the library's that it called; empty where none is known."""
+    phases: Mapping[str, tuple[int, int]]
+    """Peaks of each phase: allocated and reserved."""
+    groups: int
+    """How many NCCL groups the rank made."""
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """How a run ended, and why."""
 
@@ -231,3 +260,5 @@ class RunResult:
     never among `failures`."""
     unreached: tuple[Unreached, ...] = ()
     """Of a rehearsal that passed: what it says nothing about; `limits` has it in words."""
+    memory: tuple[MemoryPeak, ...] = ()
+    """Of a forecast: by rank and device."""

@@ -49,7 +49,7 @@ def failure_json(failure: Failure, language: Language = "en") -> dict[str, Any]:
         "filename": failure.filename,
         "location": _location(failure.line, failure.column),
         "end_location": _location(failure.end_line, failure.end_column),
-        "frames": [_frame(frame) for frame in failure.frames],
+        "frames": [frame_json(frame) for frame in failure.frames],
         "explanation": failure.explanation.in_language(language),
         "root_cause": failure.root_cause,
         "related": [
@@ -64,7 +64,8 @@ def _location(row: int | None, column: int | None) -> dict[str, int | None] | No
     return None if row is None else {"row": row, "column": column}
 
 
-def _frame(frame: Frame) -> dict[str, Any]:
+def frame_json(frame: Frame) -> dict[str, Any]:
+    """One line of a traceback."""
     return {
         "filename": frame.filename,
         "location": _location(frame.line, frame.column),

@@ -86,7 +86,8 @@ def settings_for(
         host_memory_bytes=options.host_memory_bytes or host_memory_bound(),
         shrink=options.shrink.value,
         short_epochs=options.short_epochs,
-        forecast=False,
+        forecast=options.forecast,
+        unbounded=options.unbounded,
         offline=offline,
         native=devices.native,
     )

@@ -239,6 +239,7 @@ class Run:
             run_directory=self._directory,
             simulation_limit=verdict.simulation_limit,
             unreached=conclusion.unreached,
+            memory=conclusion.memory,
         )
 
     def _look_at_folder(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,15 @@ from ranksafe.rehearsal.settings import SETTINGS_FILE
 from ranksafe.runs.explain import limits
 from ranksafe.runs.explain.collective_order import KIND as PARTED
 from ranksafe.runs.explain.doubt import Doubt, Uncaught, cause, doubt_about, uncaught_from
-from ranksafe.runs.explain.evidence import Evidence, parse_entry, translated_from
+from ranksafe.runs.explain.evidence import (
+    Evidence,
+    frames_from,
+    parse_entry,
+    translated_from,
+)
 from ranksafe.runs.explain.hangs import are_side_by_side, waiting_ranks
-from ranksafe.runs.model import Failure, Outcome
+from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.model import Failure, MemoryPeak, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,9 @@ class Rehearsal:
     unavailable: list[Translated] = field(default_factory=list)
     uncaught: list[Uncaught] = field(default_factory=list)
     has_short_epochs: bool = False
+    is_forecast: bool = False
+    memory: dict[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)
+    """Of a forecast: the last that each process (its number) said of each of its devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,7 @@ def load_rehearsal(directory: Path) -> Rehearsal | None:
     settings = parse_entry(_text(directory / SETTINGS_FILE))
     if not settings:
         return None
-    found = Rehearsal(bool(settings.get("offline")))
+    found = Rehearsal(bool(settings.get("offline")), is_forecast=bool(settings.get("forecast")))
     for event in _events(directory):
         message = translated_from(event.get("message"))
         if event["event"] == "limit":
@@ -65,6 +74,8 @@ def load_rehearsal(directory: Path) -> Rehearsal | None:
             found.limits.append(seen)
         elif event["event"] == "modified" and event.get("kind") == "short-epoch":
             found.has_short_epochs = True
+        elif event["event"] == "memory-peak":
+            found.memory[event["pid"], event["device"]] = event
         if event["event"] == "modified" and message not in found.modified:
             found.modified.append(message)
         elif event["event"] == "unavailable" and message not in found.unavailable:
@@ -102,8 +113,33 @@ def judged(
             return Verdict(ended, found, limit, modified, missing, doubt)
     passed = outcome in (Outcome.SUCCEEDED, Outcome.SILENT_FAILURE)
     survived = tuple(_without_repeats(rehearsal.limits)) if passed else ()
-    said = (NOT_SIMULATED,) if passed else ()
+    said = (FORECAST if rehearsal.is_forecast else NOT_SIMULATED,) if passed else ()
     return Verdict(outcome, list(failures), None, modified, (*said, *missing, *survived), doubt)
+
+
+def memory_peaks(
+    rehearsal: Rehearsal, evidence: Evidence, user_code: UserCode
+) -> tuple[MemoryPeak, ...]:
+    """What every rank held of its devices at most; empty where the run was no forecast."""
+    ranks = {rank.pid: rank.rank for rank in evidence.ranks.values() if rank.pid is not None}
+    peaks = [
+        MemoryPeak(
+            rank=ranks.get(pid, event.get("rank") or 0),
+            device=device,
+            allocated=event["allocated"],
+            reserved=event["reserved"],
+            refused=event["refused"],
+            retries=event["retries"],
+            phase=event["phase"],
+            step=event["step"],
+            steps=event["steps"],
+            frames=user_code.marked(frames_from(event["frames"])),
+            phases={name: (pair[0], pair[1]) for name, pair in event["phases"].items()},
+            groups=event["groups"],
+        )
+        for (pid, device), event in rehearsal.memory.items()
+    ]
+    return tuple(sorted(peaks, key=lambda peak: (peak.rank, peak.device)))
 
 
 def limit_of(doubt: Doubt) -> Failure:
@@ -232,6 +268,10 @@ NOT_SIMULATED = Translated(
     en="simulated GPUs do not show the numerics of CUDA kernels, races between streams, real GPU memory, NCCL's own "
     "failures, or speed",
     zh_cn="模拟 GPU 无法体现 CUDA kernel 的数值特性、stream 之间的竞争、真实显存占用、NCCL 自身的故障以及速度",
+)
+FORECAST = Translated(
+    en="a forecast of memory computes no values: the losses and metrics that the script prints mean nothing",
+    zh_cn="显存预测不计算数值：脚本打印的损失和指标没有意义",
 )
 _WENT_ON = Translated(
     en="the simulation lacks this, and the script went on without it: {limit}",

@@ -109,6 +109,8 @@ def _after_torch(module: ModuleType) -> None:
     if chosen is not None:
         _install_part(".collectives", chosen)
         _arm_stand_ins(chosen)
+        if chosen.forecast:
+            _install_part(".forecast", chosen)
     state.devices().imported = True
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Callable, Sequence
 from typing import Any
 
 INVALID_DEVICE = 101
 """What CUDA calls ``cudaErrorInvalidDevice``."""
 MEMORY_STATISTICS = 7 * 3 * 4 + 5
 _BLOCK_NUMBERS = 6
+FORECAST_NUMBERS = 6 + 5 * 2
+_FORECAST_BLOCK_NUMBERS = 4
 
 
 class DeviceLibrary:
@@ -19,6 +22,7 @@ class DeviceLibrary:
         """Load the library for everybody: torch's own libraries must find its symbols. Raises OSError."""
         self._library = ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
         self._functions: dict[str, Any] = {}
+        self._place: Any = None
 
     def _function(self, name: str, result: Any, *arguments: Any) -> Any:
         function = self._functions.get(name)
@@ -40,9 +44,50 @@ class DeviceLibrary:
         )
         call(devices, capability, memory, driver, context)
 
-    def begin_forecast(self) -> None:
-        """Give no values to large floating tensors from now on; before the program makes its first tensor."""
-        self._function("ranksafe_begin_forecast", None)()
+    def begin_forecast(self, unbounded: bool) -> None:
+        """Give no values to large floating tensors from now on; before the program makes its first tensor.
+
+        ``unbounded``: devices take more than they hold.
+        """
+        self._function("ranksafe_begin_forecast", None, ctypes.c_int)(unbounded)
+
+    def forecast_places(self, place: Callable[[], int] | None) -> None:
+        """Ask ``place`` for a number of the line that is at work, wherever much memory is taken; None: no more."""
+        kind = ctypes.CFUNCTYPE(ctypes.c_int32)
+        self._place = kind() if place is None else kind(place)
+        self._function("ranksafe_forecast_places", None, kind)(self._place)
+
+    def kernel_calls(self) -> int:
+        """How many operators were called so far."""
+        return int(self._function("ranksafe_kernel_calls", ctypes.c_int64)())
+
+    def forecast_optimizer(self, at_work: bool) -> None:
+        """An optimizer's step begins or ends."""
+        self._function("ranksafe_forecast_optimizer", None, ctypes.c_int)(at_work)
+
+    def forecast_purpose(self, storages: Sequence[int], purpose: int) -> None:
+        """Say what tensors in the storages, whose implementations are at these addresses, are for."""
+        call = self._function(
+            "ranksafe_forecast_purpose",
+            None,
+            ctypes.POINTER(ctypes.c_uint64),
+            ctypes.c_int64,
+            ctypes.c_int,
+        )
+        call((ctypes.c_uint64 * len(storages))(*storages), len(storages), purpose)
+
+    def forecast_peak(self, device: int) -> list[int]:
+        """What a device held at most, in the order of native/src/c_interface.cpp."""
+        call = self._function(
+            "ranksafe_forecast_peak", None, ctypes.c_int, ctypes.POINTER(ctypes.c_int64)
+        )
+        values = (ctypes.c_int64 * FORECAST_NUMBERS)()
+        call(device, values)
+        return list(values)
+
+    def forecast_blocks(self, device: int) -> list[list[int]]:
+        """The blocks at a device's peak, each as four numbers, in the order of native/src/c_interface.cpp."""
+        return self._rows("ranksafe_forecast_blocks", device, _FORECAST_BLOCK_NUMBERS)
 
     def load_device_checks(self, path: str) -> bool:
         """Read which operators check their devices, and under which name; False where it cannot be read."""
@@ -88,8 +133,11 @@ class DeviceLibrary:
 
     def memory_blocks(self, device: int) -> list[list[int]]:
         """All blocks by address, each as six numbers, in the order of native/src/c_interface.cpp."""
+        return self._rows("ranksafe_memory_blocks", device, _BLOCK_NUMBERS)
+
+    def _rows(self, function: str, device: int, numbers: int) -> list[list[int]]:
         call = self._function(
-            "ranksafe_memory_blocks",
+            function,
             ctypes.c_int64,
             ctypes.c_int,
             ctypes.POINTER(ctypes.c_int64),
@@ -97,12 +145,11 @@ class DeviceLibrary:
         )
         capacity = 0
         while True:
-            values = (ctypes.c_int64 * (_BLOCK_NUMBERS * capacity))()
+            values = (ctypes.c_int64 * (numbers * capacity))()
             count = int(call(device, values, capacity))
             if count <= capacity:
                 return [
-                    list(values[at : at + _BLOCK_NUMBERS])
-                    for at in range(0, count * _BLOCK_NUMBERS, _BLOCK_NUMBERS)
+                    list(values[at : at + numbers]) for at in range(0, count * numbers, numbers)
                 ]
             capacity = count + 1024
 

@@ -40,6 +40,7 @@ class Settings:
         self.shrink: str = data.get("shrink", "off")
         self.short_epochs: bool = bool(data.get("short_epochs"))
         self.forecast: bool = bool(data.get("forecast"))
+        self.unbounded: bool = bool(data.get("unbounded"))
         self.offline: bool = bool(data.get("offline"))
         self.native = Native(data["native"])
 

@@ -67,7 +67,7 @@ class Devices:
             self.settings.context_memory_bytes,
         )
         if self.settings.forecast:
-            self.library.begin_forecast()
+            self.library.begin_forecast(self.settings.unbounded)
 
 
 _devices: Devices | None = None

@@ -39,6 +39,9 @@ class DeviceMemory {
   void adopt(const c10::Storage& storage) {
     adopted_ = storage;
   }
+  void set_purpose(Purpose purpose) const {
+    ranksafe::set_purpose(device_, block_, purpose);
+  }
   static void release(void* context) {
     delete static_cast<DeviceMemory*>(context);
   }
@@ -199,6 +202,13 @@ c10::DataPtr adopt_host_storage(const c10::Storage& storage, c10::DeviceIndex de
   auto memory = std::make_unique<DeviceMemory>(device, static_cast<int64_t>(storage.nbytes()));
   memory->adopt(storage);
   return {const_cast<void*>(storage.data()), memory.release(), &DeviceMemory::release, place};
+}
+
+void set_purpose(const c10::StorageImpl& storage, Purpose purpose) {
+  const c10::DataPtr& data = storage.data_ptr();
+  if (data.get_deleter() == &DeviceMemory::release && data.get_context() != nullptr) {
+    static_cast<const DeviceMemory*>(data.get_context())->set_purpose(purpose);
+  }
 }
 
 int64_t simulated_bytes() {

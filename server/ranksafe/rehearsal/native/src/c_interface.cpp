@@ -2,7 +2,16 @@
 //
 //   ranksafe_configure(device_count, capability, memory, driver, context)   before torch is imported: 10 times major plus
 //       minor, then bytes of each device, of the driver and of CUDA's context; returns the number of devices
-//   ranksafe_begin_forecast()                            large floating tensors have no values from now on
+//   ranksafe_begin_forecast(unbounded)                   large floating tensors have no values from now on; 1: devices take
+//       more than they hold
+//   ranksafe_forecast_places(place)                      place() numbers the line of the program that is at work; may be 0
+//   ranksafe_forecast_optimizer(at_work)                 a step begins (1) or ends (0)
+//   ranksafe_forecast_purpose(storage_impls, count, purpose)   what their tensors are for: Purpose of memory_peak.h
+//   ranksafe_forecast_peak(device, values)               fills 16 numbers: the peaks of allocated and reserved bytes, what
+//       was allocated and wanted where memory ran out, the retries, the peak's place and phase (memory_peak.h), then
+//       allocated and reserved peaks of each phase
+//   ranksafe_forecast_blocks(device, values, capacity)   fills 4 numbers for each block at the peak: size, purpose, phase
+//       and place (-1: not asked); returns the number of blocks, of which only those that fit are written
 //   ranksafe_device_count, ranksafe_current_device, ranksafe_set_device(device) -> 0, or 101 for a wrong ordinal
 //   ranksafe_in_bad_fork()                               1 in a process forked from one that used the devices
 //   ranksafe_use_devices()                               notes that this process uses its devices (torch.cuda.init)
@@ -56,8 +65,54 @@ RANKSAFE_EXPORT int ranksafe_configure(
   return ranksafe::device_count();
 }
 
-RANKSAFE_EXPORT void ranksafe_begin_forecast() {
-  ranksafe::begin_forecast();
+RANKSAFE_EXPORT void ranksafe_begin_forecast(int unbounded) {
+  ranksafe::begin_forecast(unbounded != 0);
+}
+
+RANKSAFE_EXPORT void ranksafe_forecast_places(int32_t (*place)()) {
+  ranksafe::watch_places(place);
+}
+
+RANKSAFE_EXPORT void ranksafe_forecast_optimizer(int at_work) {
+  ranksafe::set_optimizer_at_work(at_work != 0);
+}
+
+RANKSAFE_EXPORT void ranksafe_forecast_purpose(const uint64_t* storage_impls, int64_t count, int purpose) {
+  for (int64_t index = 0; index < count; ++index) {
+    ranksafe::set_purpose(
+        *reinterpret_cast<const c10::StorageImpl*>(storage_impls[index]), static_cast<ranksafe::Purpose>(purpose));
+  }
+}
+
+RANKSAFE_EXPORT void ranksafe_forecast_peak(int device, int64_t* values) {
+  const ranksafe::PeakOfDevice peak = ranksafe::memory_peak(device);
+  for (const int64_t value :
+       {peak.allocated,
+        peak.reserved,
+        peak.refused,
+        peak.retries,
+        int64_t{peak.place},
+        static_cast<int64_t>(peak.phase)}) {
+    *values++ = value;
+  }
+  for (const ranksafe::PhasePeak& of_phase : peak.by_phase) {
+    *values++ = of_phase.allocated;
+    *values++ = of_phase.reserved;
+  }
+}
+
+RANKSAFE_EXPORT int64_t ranksafe_forecast_blocks(int device, int64_t* values, int64_t capacity) {
+  const auto blocks = ranksafe::blocks_at_peak(device);
+  for (const ranksafe::HeldBlock& block : blocks) {
+    if (capacity-- <= 0) {
+      break;
+    }
+    for (const int64_t value :
+         {block.size, static_cast<int64_t>(block.purpose), static_cast<int64_t>(block.phase), int64_t{block.place}}) {
+      *values++ = value;
+    }
+  }
+  return static_cast<int64_t>(blocks.size());
 }
 
 RANKSAFE_EXPORT int ranksafe_device_count() {

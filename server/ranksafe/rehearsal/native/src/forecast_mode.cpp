@@ -9,6 +9,7 @@ namespace ranksafe {
 namespace {
 
 std::atomic<bool> forecasting{false};
+std::atomic<bool> without_bound{false};
 
 } // namespace
 
@@ -16,7 +17,12 @@ bool is_forecast() {
   return forecasting.load(std::memory_order_relaxed);
 }
 
-void begin_forecast() {
+bool is_forecast_unbounded() {
+  return without_bound.load(std::memory_order_relaxed);
+}
+
+void begin_forecast(bool unbounded) {
+  without_bound = unbounded;
   if (!forecasting.exchange(true)) {
     install_host_allocator();
     register_valueless_host_kernels();

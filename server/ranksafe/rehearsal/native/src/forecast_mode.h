@@ -18,8 +18,10 @@ namespace ranksafe {
 inline constexpr std::size_t kLargeBytes = std::size_t{1} << 20;
 
 RANKSAFE_SHARED bool is_forecast();
+// Whether devices take more than they hold, so that all that the program needs is seen.
+bool is_forecast_unbounded();
 // For the rest of the process. Before the program makes its first tensor.
-void begin_forecast();
+void begin_forecast(bool unbounded);
 
 RANKSAFE_SHARED bool is_floating(const at::Tensor& tensor);
 std::size_t bytes_of(const at::Tensor& tensor);

@@ -134,6 +134,7 @@ void keep_workspace(MatrixLibrary library, c10::DeviceIndex device) {
   const std::lock_guard<std::mutex> lock(workspaces().mutex);
   if (workspaces().taken.count(key) == 0) {
     Block* block = take_block(device, library == MatrixLibrary::cublas ? cublas_bytes() : cublas_lt_bytes());
+    set_purpose(device, block, Purpose::workspace);
     workspaces().taken[key] = block;
   }
 }

@@ -1,6 +1,7 @@
 #include "memory_accounts.h"
 
 #include "device_state.h"
+#include "forecast_mode.h"
 #include "streams_and_events.h"
 #include "torch_compatibility.h"
 
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <limits>
 #include <mutex>
 #include <optional>
 
@@ -18,6 +20,7 @@ namespace {
 struct Account {
   std::mutex mutex;
   CachingAllocator allocator;
+  MemoryPeak peak; // of a forecast
   std::optional<double> fraction; // none until somebody chooses one
 
   int64_t reserved() const {
@@ -38,6 +41,9 @@ std::optional<int64_t> allowed_bytes(const Account& account) {
 }
 
 int64_t bytes_for_segments(const Account& account) {
+  if (is_forecast_unbounded()) {
+    return allowed_bytes(account).value_or(std::numeric_limits<int64_t>::max());
+  }
   const DeviceCapacity capacity = device_capacity();
   const int64_t left = capacity.memory - capacity.driver - capacity.context;
   return std::min(left, allowed_bytes(account).value_or(left));
@@ -80,20 +86,34 @@ std::string format_bytes(int64_t bytes) {
 Block* take_block(c10::DeviceIndex device, int64_t bytes) {
   Account& account = accounts()[device];
   const c10::StreamId stream = current_stream(device).id();
+  Block* block = nullptr;
+  bool asks_for_place = false;
   std::string full;
   {
     std::lock_guard<std::mutex> lock(account.mutex);
-    if (Block* block = account.allocator.take(bytes, stream, bytes_for_segments(account))) {
-      return block;
+    block = account.allocator.take(bytes, stream, bytes_for_segments(account));
+    if (block == nullptr) {
+      full = out_of_memory_text(device, bytes, account);
+      account.peak.refuse(bytes, account.allocator.statistics());
+    } else if (is_forecast()) {
+      asks_for_place = account.peak.take(block, current_phase(), account.allocator.statistics());
     }
-    full = out_of_memory_text(device, bytes, account);
   }
-  TORCH_CHECK_WITH(OutOfMemoryError, false, full);
+  TORCH_CHECK_WITH(OutOfMemoryError, block != nullptr, full);
+  if (asks_for_place) {
+    const int32_t place = current_place(); // runs Python
+    std::lock_guard<std::mutex> lock(account.mutex);
+    account.peak.set_place(block, place);
+  }
+  return block;
 }
 
 void give_block_back(c10::DeviceIndex device, Block* block) noexcept {
   Account& account = accounts()[device];
   std::lock_guard<std::mutex> lock(account.mutex);
+  if (is_forecast()) {
+    account.peak.give_back(block);
+  }
   account.allocator.give_back(block);
 }
 
@@ -152,6 +172,37 @@ std::vector<BlockOfSegment> memory_blocks(int device) {
     }
   }
   return blocks;
+}
+
+PeakOfDevice memory_peak(int device) {
+  PeakOfDevice told;
+  if (device < 0 || device >= kMaxDevices) {
+    return told;
+  }
+  Account& account = accounts()[device];
+  std::lock_guard<std::mutex> lock(account.mutex);
+  told.allocated = account.peak.allocated();
+  told.refused = account.peak.refused();
+  told.retries = account.allocator.statistics().num_alloc_retries;
+  told.place = account.peak.place();
+  told.phase = account.peak.phase();
+  told.by_phase = account.peak.by_phase();
+  for (const PhasePeak& of_phase : told.by_phase) {
+    told.reserved = std::max(told.reserved, of_phase.reserved);
+  }
+  return told;
+}
+
+std::vector<HeldBlock> blocks_at_peak(int device) {
+  Account& account = accounts().at(device);
+  std::lock_guard<std::mutex> lock(account.mutex);
+  return account.peak.blocks();
+}
+
+void set_purpose(c10::DeviceIndex device, const Block* block, Purpose purpose) {
+  Account& account = accounts()[device];
+  std::lock_guard<std::mutex> lock(account.mutex);
+  account.peak.set_purpose(block, purpose);
 }
 
 } // namespace ranksafe

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "caching_allocator.h"
+#include "memory_peak.h"
 
 #include <c10/core/Device.h>
 
@@ -38,6 +39,20 @@ struct BlockOfSegment {
 };
 // By address.
 std::vector<BlockOfSegment> memory_blocks(int device);
+
+// Of a forecast; nothing otherwise, and for a device that there cannot be.
+struct PeakOfDevice {
+  int64_t allocated = 0;
+  int64_t reserved = 0;
+  int64_t refused = 0; // allocated and wanted together where memory ran out
+  int64_t retries = 0; // how often the cache was given back to make room
+  int32_t place = -1;
+  Phase phase = Phase::no_gradients;
+  std::array<PhasePeak, kPhases> by_phase;
+};
+PeakOfDevice memory_peak(int device);
+std::vector<HeldBlock> blocks_at_peak(int device);
+void set_purpose(c10::DeviceIndex device, const Block* block, Purpose purpose);
 
 // "1.50 GiB", as c10's format_size writes it.
 std::string format_bytes(int64_t bytes);

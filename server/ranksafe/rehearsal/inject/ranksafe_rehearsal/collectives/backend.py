@@ -24,6 +24,8 @@ _BLOCK_POLICIES = ("DEFAULT", "EFFICIENCY", "ZERO")
 """NCCL_CTA_POLICY_*, numbered from 0 (nccl.h 2.28)."""
 
 _module: Any = None
+groups = [0]
+"""How many process groups this process has made."""
 
 
 def install(settings: Settings) -> None:
@@ -90,6 +92,7 @@ def _complete(loaded: Any) -> Any:
     def initialise(self: Any, *arguments: Any, **keywords: Any) -> None:
         _tell_place()
         construct(self, *arguments, **keywords)
+        groups[0] += 1
 
     group.__init__ = initialise
     return group

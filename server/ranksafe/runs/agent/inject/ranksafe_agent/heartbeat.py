@@ -36,6 +36,7 @@ class _Heartbeat:
         self.signs = signs.Signs(threading.main_thread())
         self.looks = look.Looks(directory, rank, _lines)
         self.running = False
+        self.work_done = 0
         self.stop = threading.Event()
         self.done = _thread.allocate_lock()
 
@@ -79,14 +80,17 @@ class _Heartbeat:
             done.release()
 
     def _beat(self) -> None:
-        frames = sys._current_frames()
+        # Who holds a frame keeps its variables alive when it has returned, and with them the memory of tensors.
+        frames = {} if self._has_worked() else sys._current_frames()
         collectives = waiting.here.as_data(self.main)
         for each in collectives["now"]:
             if each["thread"] != self.main:
                 each["frames"] = _lines(frames.get(each["thread"]))
+        of_main = _lines(frames.get(self.main or 0))
+        frames.clear()
         beat = {
             "time": time.time(),
-            "frames": _lines(frames.get(self.main or 0)),
+            "frames": of_main,
             "group": distributed.group_size(),
             "steps": waiting.here.steps,
             "collectives": collectives,
@@ -97,6 +101,13 @@ class _Heartbeat:
         with open(temporary, "w", encoding="utf-8") as file:
             json.dump(beat, file)
         os.replace(temporary, self.path)
+
+    def _has_worked(self) -> bool:
+        """Whether it is known that the rank has computed something since the last beat."""
+        before = self.work_done
+        if waiting.here.work is not None:
+            self.work_done = waiting.here.work()
+        return self.work_done != before
 
 
 _current: _Heartbeat | None = None

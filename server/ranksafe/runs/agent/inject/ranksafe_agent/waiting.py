@@ -36,6 +36,8 @@ class Waiting:
         self.works: dict[int, tuple[Any, ...]] = {}
         """What handles of asynchronous calls stand for, by the handle's id: like `now` without the time."""
         self.on_first_handle: Callable[[], None] | None = None
+        self.work: Callable[[], int] | None = None
+        """Counts what this rank computes, where somebody can: while it does, it hangs nowhere."""
         self.is_rank = True
         """False in a forked child."""
         self.joins = 0

@@ -1,0 +1,273 @@
+"""The answer to "does it fit?": as text, as JSON, and for GitHub Actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ranksafe.cli.output.github import command
+from ranksafe.localization import Language, Translated
+from ranksafe.rehearsal.device_models import device_model
+from ranksafe.runs.fit import MARGIN, DeviceNeed, Fits, Forecast
+from ranksafe.runs.model import Frame, MemoryPeak, RunRequest, RunResult
+from ranksafe.runs.serialize import frame_json, to_json
+
+SCHEMA = "ranksafe-fit/1"
+_DIFFERENT = 0.01
+"""From this part on devices are said to differ."""
+
+_HEADLINES = {
+    Fits.YES: Translated(
+        "fits {number} × {model}: needs {range} of {capacity} GiB per GPU, most likely {likely}",
+        "可放入 {number} × {model}：每个 GPU 需要 {range} GiB（共 {capacity} GiB），最可能为 {likely}",
+    ),
+    Fits.TIGHT: Translated(
+        "tight on {number} × {model}: needs {range} of {capacity} GiB per GPU, most likely {likely}; only "
+        "a try can tell",
+        "{number} × {model} 很紧张：每个 GPU 需要 {range} GiB（共 {capacity} GiB），最可能为 {likely}；"
+        "只有试运行才能确定",
+    ),
+    Fits.NO: Translated(
+        "does not fit {number} × {model}: needs {range} of {capacity} GiB per GPU, most likely {likely}",
+        "无法放入 {number} × {model}：每个 GPU 需要 {range} GiB（共 {capacity} GiB），最可能为 {likely}",
+    ),
+}
+_AT_LEAST = {
+    Fits.TIGHT: Translated(
+        "tight on {number} × {model}: needs at least {least} of {capacity} GiB per GPU, and ran out of memory here",
+        "{number} × {model} 很紧张：每个 GPU 至少需要 {least} GiB（共 {capacity} GiB），并且在此处显存不足",
+    ),
+    Fits.NO: Translated(
+        "does not fit {number} × {model}: needs at least {least} of {capacity} GiB per GPU",
+        "无法放入 {number} × {model}：每个 GPU 至少需要 {least} GiB（共 {capacity} GiB）",
+    ),
+}
+_NOTHING = Translated(
+    "the script took no GPU memory: there is nothing to forecast", "脚本没有占用显存：无可预测"
+)
+_PHASES = {
+    "forward": Translated("in a forward pass", "前向传播中"),
+    "backward": Translated("in a backward pass", "反向传播中"),
+    "recomputed": Translated(
+        "in a forward pass that is computed again for the backward pass", "反向传播的重计算中"
+    ),
+    "optimizer": Translated("in the optimizer's step", "优化器更新中"),
+    "no-gradients": Translated(
+        "where no gradients are wanted (loading, evaluation, generation)",
+        "不需要梯度的部分（加载、评估、生成）",
+    ),
+}
+_PEAK = Translated("peak {phase}{step}{place}", "峰值出现在{phase}{step}{place}")
+_OF_STEP = Translated(", step {step}", "，第 {step} 步")
+_OF_GPU = Translated(" of GPU {gpu}", "，GPU {gpu}")
+_COUNTED = Translated(
+    "tensors {allocated} + CUDA's context {context} = at least {least}; cache and fragments {cache}, libraries' code "
+    "{code}, NCCL {groups}; margin {margin}",
+    "张量 {allocated} + CUDA 上下文 {context} = 至少 {least}；缓存与碎片 {cache}，库代码 {code}，NCCL {groups}；"
+    "余量 {margin}",
+)
+_DIFFER = Translated(
+    "GPUs differ: most likely {least} GiB on GPU {smallest}, {most} GiB on GPU {largest}",
+    "各 GPU 不同：GPU {smallest} 最可能为 {least} GiB，GPU {largest} 为 {most} GiB",
+)
+_RAN_OUT = Translated(
+    "memory ran out, and the script went on with something that needs less",
+    "显存曾不足，脚本改用占用更少的方式继续运行",
+)
+_CACHE_GIVEN_BACK = Translated(
+    "the allocator gave its cache back {retries} times to make room, which costs time",
+    "分配器为腾出空间归还缓存 {retries} 次，这会耗费时间",
+)
+_STEPS = Translated(
+    "seen: {steps} optimizer steps, with the batches that came; longer batches, and whatever the run did not come to, "
+    "may need more",
+    "观察范围：{steps} 个优化器步及其批次；更长的批次以及未运行到的部分可能需要更多",
+)
+_NO_STEPS = Translated(
+    "seen: no optimizer step; what the run did not come to may need more",
+    "观察范围：没有优化器步；未运行到的部分可能需要更多",
+)
+_SOURCES = Translated(
+    "CUDA's context and code as measured on an H100 and an H200, NCCL with one rank; the margin is {margin} % of what "
+    "the allocator reserves, and not a bound: cuDNN's workspaces are not known, and torch.compile counts as eager",
+    "CUDA 上下文和代码的占用来自 H100 与 H200 的实测，NCCL 来自单个 rank；余量为分配器预留量的 {margin}%，并非上界："
+    "cuDNN 的工作区未知，torch.compile 按 eager 计算",
+)
+
+
+def headline(
+    forecast: Forecast | None, request: RunRequest, number: int, language: Language
+) -> str:
+    """One line; ``number``: of all devices."""
+    if forecast is None:
+        return _NOTHING.in_language(language)
+    need = forecast.largest.need
+    sentence = (_HEADLINES if forecast.is_whole else _AT_LEAST)[forecast.fits]
+    return sentence.filled(
+        number=number,
+        model=device_model(request.rehearsal.device_model).name,
+        range=f"{_gib(need.least)} – {_gib(need.most)}",
+        likely=_gib(need.likely),
+        least=_gib(need.least),
+        capacity=_gib(forecast.capacity),
+    ).in_language(language)
+
+
+def details(forecast: Forecast, language: Language) -> list[str]:
+    """What stands below: where the peak is, what is in the figure, and what is not."""
+    return [sentence.in_language(language) for sentence in _details(forecast)]
+
+
+def _details(forecast: Forecast) -> Iterator[Translated]:
+    device = forecast.largest
+    need = device.need
+    if forecast.is_whole:
+        yield _PEAK.filled(
+            phase=_PHASES[device.peak.phase],
+            step=_step(device.peak),
+            place=_place(device, several=len(forecast.devices) > 1),
+        )
+    yield _COUNTED.filled(
+        allocated=_gib(need.allocated),
+        context=_gib(need.context),
+        least=_gib(need.least),
+        cache=_gib(need.cache),
+        code=_gib(need.code),
+        groups=_gib(need.groups),
+        margin=_gib(need.margin),
+    )
+    smallest = forecast.smallest
+    if smallest.need.likely < need.likely * (1 - _DIFFERENT):
+        yield _DIFFER.filled(
+            least=_gib(smallest.need.likely),
+            smallest=smallest.number,
+            most=_gib(need.likely),
+            largest=device.number,
+        )
+    if forecast.ran_out and forecast.failure is None:
+        yield _RAN_OUT
+    if device.peak.retries and forecast.failure is None:
+        yield _CACHE_GIVEN_BACK.filled(retries=device.peak.retries)
+    steps = device.peak.steps
+    yield _STEPS.filled(steps=steps) if steps else _NO_STEPS
+    yield _SOURCES.filled(margin=round(100 * MARGIN))
+
+
+def _step(peak: MemoryPeak) -> Translated | str:
+    trains = peak.steps > 0 and peak.phase != "no-gradients"
+    return _OF_STEP.filled(step=peak.step) if trains else ""
+
+
+def _place(device: DeviceNeed, *, several: bool) -> Translated | str:
+    lines = [f"{Path(frame.filename).name}:{frame.line}" for frame in device.peak.frames[::-1]]
+    place = f": {' ← '.join(lines)}" if lines else ""
+    if not several:
+        return place
+    gpu = _OF_GPU.filled(gpu=device.number)
+    return Translated(gpu.en + place, gpu.zh_cn + place)
+
+
+def _gib(size: int) -> str:
+    gib = size / 2**30
+    return f"{gib:.1f}" if gib >= 1 else f"{gib:.2f}"
+
+
+def as_json(
+    forecast: Forecast | None,
+    request: RunRequest,
+    number: int,
+    result: RunResult,
+    language: Language,
+) -> dict[str, Any]:
+    """One object; sizes in bytes."""
+    run = to_json(result, language)
+    told: dict[str, Any] = {
+        "schema": SCHEMA,
+        "fits": None if forecast is None else forecast.fits.value,
+        "gpus": number,
+        "device_model": request.rehearsal.device_model,
+        "summary": None,
+        "notes": [],
+        "capacity": None,
+        "needs": None,
+        "peak": None,
+        "devices": [],
+        "run": run,
+    }
+    if forecast is None:
+        return told
+    return {
+        **told,
+        "summary": headline(forecast, request, number, language),
+        "notes": details(forecast, language),
+        "capacity": forecast.capacity,
+        "needs": _need(forecast.largest, is_whole=forecast.is_whole),
+        "peak": _peak(forecast.largest.peak),
+        "devices": [
+            {
+                "gpu": each.number,
+                "needs": _need(each, is_whole=forecast.is_whole),
+                "peak": _peak(each.peak),
+            }
+            for each in forecast.devices
+        ],
+    }
+
+
+def _need(device: DeviceNeed, *, is_whole: bool) -> dict[str, int | None]:
+    need = device.need
+    return {
+        "at_least": need.least,
+        "most_likely": need.likely if is_whole else None,
+        "at_most": need.most if is_whole else None,
+        "allocated": need.allocated,
+        "cache": need.cache,
+        "context": need.context,
+        "code": need.code,
+        "nccl": need.groups,
+        "margin": need.margin,
+    }
+
+
+def _peak(peak: MemoryPeak) -> dict[str, Any]:
+    return {
+        "rank": peak.rank,
+        "phase": peak.phase,
+        "step": peak.step,
+        "steps": peak.steps,
+        "frames": [frame_json(frame) for frame in peak.frames],
+        "phases": {
+            name: {"allocated": allocated, "reserved": reserved}
+            for name, (allocated, reserved) in peak.phases.items()
+        },
+        "retries": peak.retries,
+    }
+
+
+def as_github(
+    forecast: Forecast | None,
+    request: RunRequest,
+    number: int,
+    language: Language,
+    *,
+    must_fit: bool,
+) -> str:
+    """A notice where it fits, a warning where it may not, an error where it does not and must."""
+    level = "notice"
+    if forecast is not None and forecast.fits is not Fits.YES:
+        level = "error" if must_fit and forecast.fits is Fits.NO else "warning"
+    properties: dict[str, object] = {"title": "ranksafe fit"}
+    frame = _users(forecast)
+    if frame is not None:
+        properties |= {"file": frame.filename, "line": frame.line}
+    notes = [] if forecast is None else details(forecast, language)
+    text = "\n".join([headline(forecast, request, number, language), *notes])
+    return command(level, properties, text)
+
+
+def _users(forecast: Forecast | None) -> Frame | None:
+    if forecast is None:
+        return None
+    frames = forecast.largest.peak.frames
+    return next((frame for frame in reversed(frames) if frame.in_user_code), None)

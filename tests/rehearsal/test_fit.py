@@ -1,0 +1,184 @@
+"""``ranksafe fit`` from end to end: what is forecast beside arithmetic, and every other end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import RehearsalEnvironment
+
+ROOT = Path(__file__).parents[2]
+MEBIBYTE = 2**20
+BESIDE_TENSORS = 9_240_576 + 518 * MEBIBYTE
+"""The driver's and the context's part, of `ranksafe.rehearsal.device_models`."""
+pytestmark = pytest.mark.torch
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a call of ``ranksafe fit`` ended."""
+
+    status: int
+    out: str
+    error: str
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What was printed, read as JSON."""
+        told: dict[str, Any] = json.loads(self.out)
+        return told
+
+
+Fit = Callable[..., Answer]
+
+
+@pytest.fixture
+def fit(rehearsal_environment: RehearsalEnvironment, tmp_path: Path) -> Fit:
+    """Call the command on a script, given as text, on one GPU unless told otherwise."""
+    native = next(
+        folder
+        for folder in Path(rehearsal_environment.native.devices).parents
+        if folder.name in ("native", "prebuilt")
+    )
+    cache = tmp_path / "cache" / "ranksafe"
+    cache.mkdir(parents=True)
+    if native.name == "native":
+        (cache / "native").symlink_to(native)
+    project = tmp_path / "project"
+    project.mkdir()
+
+    def call(script: str, *words: str, gpus: int = 1) -> Answer:
+        (project / "train.py").write_text(textwrap.dedent(script), encoding="utf-8")
+        paths = [str(ROOT / "server"), str(ROOT / "rules")]
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "ranksafe", "fit", "train.py", "--yes", "--warm", "off"),
+                *("--gpus", str(gpus), "--python", str(rehearsal_environment.interpreter)),
+                *("--timeout", "240"),
+                *words,
+            ],
+            cwd=project,
+            env={
+                **environment,
+                "PYTHONPATH": os.pathsep.join(paths),
+                "XDG_CACHE_HOME": str(cache.parent),
+            },
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    return call
+
+
+LAYERS = """
+import torch
+from torch import nn
+SIZE, LAYERS, ROWS = 4096, 4, 2048
+model = nn.Sequential(*(nn.Linear(SIZE, SIZE, bias=False) for _ in range(LAYERS))).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+for _ in range(5):
+    loss = model(torch.randn(ROWS, SIZE, device="cuda")).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+WEIGHT = 4096 * 4096 * 4
+ACTIVATION = 2048 * 4096 * 4
+
+
+def test_what_training_holds_is_told_with_its_line(fit: Fit) -> None:
+    answer = fit(LAYERS, "--output-format", "json", "--must-fit")
+    told = answer.told
+    assert (answer.status, told["fits"]) == (0, "fits")
+    needs, peak = told["needs"], told["peak"]
+    # Parameters and two states each; at the end of the backward pass all gradients. The step's counts are small.
+    assert needs["allocated"] >= 16 * WEIGHT
+    assert needs["allocated"] < 16 * WEIGHT + 5 * ACTIVATION + 70 * MEBIBYTE
+    assert needs["at_least"] == needs["allocated"] + BESIDE_TENSORS
+    assert needs["at_least"] < needs["most_likely"] < needs["at_most"] < told["capacity"]
+    assert (peak["phase"], peak["step"], peak["steps"]) == ("backward", 2, 3)
+    assert [frame["location"]["row"] for frame in peak["frames"]] == [9]
+    assert peak["phases"]["optimizer"]["allocated"] >= 16 * WEIGHT
+    assert told["run"]["outcome"] == "succeeded"
+
+
+def test_the_answer_says_what_is_in_it(fit: Fit) -> None:
+    answer = fit(LAYERS, "--device-model", "a100-40g", "--lang", "zh-cn")
+    assert answer.out.startswith("可放入 1 × NVIDIA A100-SXM4-40GB：每个 GPU 需要 1.")
+    answer = fit(LAYERS, "--device-model", "a100-40g")
+    assert answer.out.startswith("fits 1 × NVIDIA A100-SXM4-40GB: needs 1.")
+    assert "of 39.4 GiB per GPU, most likely 1." in answer.out
+    assert "peak in a backward pass, step 2: train.py:9\n" in answer.out
+    assert "CUDA's context 0.51 = at least" in answer.out
+    assert "seen: 3 optimizer steps" in answer.out
+
+
+def test_memory_that_runs_out_is_told_on_its_line_with_what_it_would_take(fit: Fit) -> None:
+    words = ("--gpu-memory", "4GiB", "--output-format", "json")
+    script = LAYERS.replace("SIZE, LAYERS, ROWS = 4096, 4,", "SIZE, LAYERS, ROWS = 8192, 5,")
+    answer = fit(script, *words)
+    told = answer.told
+    assert (answer.status, told["fits"]) == (0, "does-not-fit")
+    assert told["needs"]["allocated"] > 5 * 4 * 4 * WEIGHT
+    failure = told["run"]["failures"][0]
+    assert "CUDA out of memory. Tried to allocate 256.00 MiB." in failure["message"]
+    assert failure["location"]["row"] == 10
+    assert "does not fit 1 × NVIDIA H100 80GB HBM3: needs 5." in told["summary"]
+    must = fit(script, "--gpu-memory", "4GiB", "--must-fit", "--output-format", "github")
+    assert must.status == 1
+    assert must.out.startswith("::error title=ranksafe fit,file=train.py,line=")
+
+
+@pytest.mark.parametrize("end", ["sys.exit(0)", "os._exit(0)"])
+def test_a_script_that_ends_early_is_forecast_all_the_same(fit: Fit, end: str) -> None:
+    script = f"""
+    import os, sys, torch
+    held = torch.empty(2**28, device="cuda")
+    {end}
+    """
+    told = fit(script, "--output-format", "json").told
+    assert told["needs"]["allocated"] == 2**30
+    peak = told["peak"]
+    assert (peak["phase"], peak["steps"], peak["frames"][0]["location"]["row"]) == ("forward", 0, 3)
+
+
+def test_what_is_no_forecast_is_told_as_in_a_rehearsal(fit: Fit) -> None:
+    start = "import torch\ntorch.ones(2, device='cuda')\n"
+    limit = fit(start + "torch.cuda.memory.change_current_allocator(None)", "--must-fit")
+    assert (limit.status, limit.out) == (3, "")
+    assert "simulation limit" in limit.error
+    failed = fit(start + "raise ValueError('of its own')", "--output-format", "json")
+    assert (failed.status, failed.told["fits"], failed.told["needs"]) == (1, None, None)
+    assert failed.told["run"]["failures"][0]["message"] == "ValueError: of its own"
+    nothing = fit("import torch\nprint(torch.ones(2).sum())")
+    assert nothing.status == 0
+    assert nothing.out == "the script took no GPU memory: there is nothing to forecast\n"
+
+
+def test_gpus_that_differ_are_told_apart(fit: Fit) -> None:
+    script = """
+    import torch, torch.distributed as dist
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    held = torch.empty(2**28 * (1 + rank), device="cuda")
+    dist.all_reduce(held)
+    """
+    told = fit(script, "--launcher", "torchrun", "--output-format", "json", gpus=2).told
+    assert [each["needs"]["allocated"] for each in told["devices"]] == [2**30, 2**31]
+    assert [each["gpu"] for each in told["devices"]] == [0, 1]
+    assert told["needs"]["allocated"] == 2**31
+    assert told["needs"]["nccl"] == 558 * MEBIBYTE
+    assert any("GPUs differ: most likely 2.3 GiB on GPU 0" in note for note in told["notes"])
