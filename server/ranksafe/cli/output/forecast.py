@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ranksafe.cli.output.github import command
+from ranksafe.cli.output.run_as_github import in_checkout
 from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.device_models import device_model
 from ranksafe.runs.fit import MARGIN, DeviceNeed, Fits, Forecast
@@ -260,7 +261,7 @@ def as_github(
     properties: dict[str, object] = {"title": "ranksafe fit"}
     frame = _users(forecast)
     if frame is not None:
-        properties |= {"file": frame.filename, "line": frame.line}
+        properties |= {"file": in_checkout(frame.filename), "line": frame.line}
     notes = [] if forecast is None else details(forecast, language)
     text = "\n".join([headline(forecast, request, number, language), *notes])
     return command(level, properties, text)

@@ -43,7 +43,7 @@ def _lines(result: RunResult, language: Language) -> Iterator[str]:
 def _placed(level: str, title: str, failure: Failure, language: Language) -> str:
     properties: dict[str, object] = {"title": title}
     if failure.filename is not None and failure.line is not None:
-        properties |= {"file": _in_checkout(failure.filename), "line": failure.line}
+        properties |= {"file": in_checkout(failure.filename), "line": failure.line}
         for name, value in (
             ("col", failure.column),
             ("endLine", failure.end_line),
@@ -58,7 +58,7 @@ def _placed(level: str, title: str, failure: Failure, language: Language) -> str
     return command(level, properties, text)
 
 
-def _in_checkout(filename: str) -> str:
+def in_checkout(filename: str) -> str:
     """GitHub finds files relative to the checkout; others are named as they are."""
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())
     path = Path(filename)
