@@ -7,6 +7,7 @@ typing has paused on a text that parses; then the open documents that may have o
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from ranksafe.semantics.project.changes import Change
 from ranksafe.semantics.project.index import ProjectIndex
 
 from tests.checker.incremental import noisy_analyzer, parses, random_edit
+
+Work = Callable[[], None]
 
 
 @dataclass
@@ -64,7 +67,11 @@ class EditedProject:
         text = path.read_text(encoding="utf-8")
         self.texts[path] = text
         self._tell(path, text)
-        self.analyses[path] = self.analyzer.open(path, text)
+
+        def analyse() -> None:
+            self.analyses[path] = self.analyzer.open(path, text)
+
+        self._do(path, analyse)
 
     def close(self, name: str) -> None:
         """Close a document; what was not saved is lost."""
@@ -111,23 +118,41 @@ class EditedProject:
     # -- what follows from it
 
     def _change(self, path: Path, text: str, first: int, last: int) -> None:
-        analysis = self.analyses[path]
-        analysis.change(text, first, last)
-        analysis.settle()
         self.texts[path] = text
-        if analysis.status == "complete":
-            self._tell(path, text)
+
+        def analyse() -> None:
+            self.analyses[path].change(text, first, last)
+            self.analyses[path].settle()
+
+        def tell() -> None:
+            if self.analyses[path].status == "complete":
+                self._tell(path, text)
+
+        self._do(path, analyse, tell)
 
     def _tell(self, path: Path, text: str) -> None:
         self.told[path] = text
         change = self.index.update(path, text)
-        if change.summary and path in self.analyses:
-            self.analyses[path].reconfigure(self.analyzer)
+        if change.summary:
+            self._reconfigure(path)
         self._affect([change])
 
     def _affect(self, changes: list[Change]) -> None:
-        for path in self.index.affected(changes, self.analyses):
-            self.analyses[path].reconfigure(self.analyzer)
+        for path in self.index.affected(changes, self.texts):
+            self._reconfigure(path)
+
+    def _reconfigure(self, path: Path) -> None:
+        def analyse() -> None:
+            # One that has not been opened yet will see the change.
+            if path in self.analyses:
+                self.analyses[path].reconfigure(self.analyzer)
+
+        self._do(path, analyse)
+
+    def _do(self, path: Path, work: Work, then: Work = lambda: None) -> None:
+        """Do what concerns the analysis of one document, at once."""
+        work()
+        then()
 
     # -- what is compared
 

@@ -32,6 +32,7 @@ from ranksafe.checker.suspects import Suspects, statement_around
 from ranksafe.checker.unit_results import UnitResults, findings_in
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
+from ranksafe.pausing import pause_point
 from ranksafe.semantics.facts import OF_SEVERAL_PROCESSES
 from ranksafe.semantics.module import REST, Module, ReadKey
 from ranksafe.semantics.units import ClassUnit, Unit, units_of
@@ -358,6 +359,7 @@ class DocumentAnalysis:
         module.tree.body = [node for unit in units for node in unit.nodes]
         module.text_changed(self._source)
         for unit in (*merge.added, *merge.added_members):
+            pause_point()
             module.add_unit(unit)
         if is_edit:
             affected |= keys_of([*merge.added, *merge.added_members])
@@ -505,7 +507,9 @@ class DocumentAnalysis:
         else:
             found = [*self._module_findings, *self._found_at_rest]
             found += findings_in(self.module.all_units())
+        pause_point()
         found = sorted(set(found), key=lambda item: (item.range, item.code, item.message.en))
+        pause_point()
         checked = self._analyzer.rules_checked_in(self.path)
         found = [item for item in found if item.code in checked]
         return apply_suppressions(self._source.text, found, checked)

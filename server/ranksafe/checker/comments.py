@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from ranksafe.pausing import pause_point
 from ranksafe.source.position import Position, Range
 from ranksafe.source.text import split_lines
 
@@ -103,6 +104,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, int, bool, list[_Comment]]]
     code_here = False
     comments: list[_Comment] = []
     for token in _TOKEN.finditer(text):
+        pause_point()
         kind, content = token.lastgroup, token[0]
         if kind == "statement" and depth:
             # A bracket was left open above: nothing else puts such a word at the start of a line.

@@ -12,6 +12,7 @@ from functools import cached_property
 from ranksafe.checker.finding import Finding
 from ranksafe.checker.rule import Rule, Scope
 from ranksafe.launch.context import LaunchContext
+from ranksafe.pausing import pause_point
 from ranksafe.semantics.facts import SEVERAL_GPUS
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import ClassUnit, Unit
@@ -223,6 +224,7 @@ class Active:
             code = rule.metadata.code
             if code in self.failed:
                 continue
+            pause_point()
             try:
                 yield from list(rule.check(node, module, self.launch))
             except Exception:

@@ -15,6 +15,7 @@ from ranksafe.checker.comments import (
 from ranksafe.checker.finding import Applicability, Finding, FixOffer
 from ranksafe.checker.unused_suppression.rule import UNUSED_SUPPRESSION
 from ranksafe.localization import Translated
+from ranksafe.pausing import pause_point
 from ranksafe.source.position import Edit, Position, Range
 from ranksafe.source.text import split_lines
 
@@ -37,6 +38,7 @@ def apply_suppressions(
     kept: list[Finding] = []
     silencers = _Silencers(comments)
     for finding in findings:
+        pause_point()
         silencing = silencers.of(finding)
         used.update(silencing)
         if not silencing:
@@ -170,6 +172,7 @@ def _unused(
 ) -> list[Finding]:
     findings = []
     for comment in comments:
+        pause_point()
         if not comment.rules:
             findings.append(_finding(_NAMES_NO_RULE, comment.range, fixable=False))
         elif comment.coverage is Coverage.FILE and not comment.at_top:

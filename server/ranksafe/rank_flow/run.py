@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ranksafe.pausing import pause_point
 from ranksafe.rank_flow import sources
 from ranksafe.rank_flow.functions import Functions
 from ranksafe.rank_flow.sources import World
@@ -156,6 +157,7 @@ class Run:
 
     def statement(self, node: ast.stmt) -> bool:
         """Run one statement; whether the code after it is reached. Raises TooLarge."""
+        pause_point()
         self.steps += 1
         if self.steps > _MAXIMUM_STEPS:
             raise TooLarge

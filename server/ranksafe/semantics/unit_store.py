@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ranksafe.pausing import pause_point
 from ranksafe.semantics.units import ClassUnit, Unit, units_of
 from ranksafe.semantics.walking import FUNCTIONS, Scope, Tables
 from ranksafe.source.position import Position, Range
@@ -85,6 +86,7 @@ class UnitStore:
     def all_units(self) -> Iterator[Unit]:
         """Top-level units and members, in source order."""
         for unit in self.units:
+            pause_point()
             yield unit
             if isinstance(unit, ClassUnit):
                 yield from unit.members
@@ -133,6 +135,7 @@ class UnitStore:
 
     def order_of(self, node: ast.AST) -> tuple[int, int]:
         """A key that sorts nodes of this file as they stand in the source."""
+        pause_point()
         return (getattr(node, "lineno", 0) + self._shift_of(node), getattr(node, "col_offset", 0))
 
     def range_of(self, node: ast.AST) -> Range:
@@ -195,6 +198,7 @@ class UnitStore:
         ``depth`` is part of the key: answers are cut off at a depth, and an answer cut off early must not stand for
         one that was not, else it would matter which question was asked first.
         """
+        pause_point()
         key = (query, id(node), depth)
         found = self._memory.get(key)
         if found is None:

@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ranksafe.pausing import pause_point
 from ranksafe.semantics.walking import FUNCTIONS, Scope, Tables, Walk
 
 if TYPE_CHECKING:
@@ -176,6 +177,7 @@ def units_of(tree: ast.Module, source: SourceText) -> list[Unit]:
     """The units of a freshly parsed file, in source order; not walked yet."""
     units: list[Unit] = []
     for group in grouped_by_line(tree.body):
+        pause_point()
         text = _text_of(group, source)
         node = group[0]
         if len(group) == 1 and isinstance(node, ast.ClassDef) and _members_on_own_lines(node):

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from ranksafe.pausing import pause_point
 from ranksafe.source.parsing import parse_python
 from ranksafe.source.text import split_lines
 
@@ -84,6 +85,7 @@ def edited_lines(text: str, first: int, last: int) -> list[frozenset[int]]:
 
 def _without(lines: list[str], broken: frozenset[int]) -> Parsed | None:
     for keep_indentation in (True, False):
+        pause_point()
         trial = lines[:]
         for run in _runs(broken):
             _blank(trial, run, keep_indentation=keep_indentation)
@@ -166,6 +168,7 @@ def _following_the_parser(lines: list[str]) -> Parsed | None:
     blanked: set[int] = set()
     seen: dict[int, int] = {}
     for _ in range(_MAXIMUM_ATTEMPTS):
+        pause_point()
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -226,6 +229,7 @@ def _piece_by_piece(lines: list[str]) -> Parsed | None:
     )
     blanked: set[int] = set()
     for start, stop in zip(starts, [*starts[1:], len(lines)], strict=True):
+        pause_point()
         piece = lines[start:stop]
         if parse("".join(piece)) is None:
             blanked.update(range(start, stop))

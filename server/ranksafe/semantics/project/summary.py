@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+from ranksafe.pausing import undisturbed
 from ranksafe.semantics.walking import children
 from ranksafe.source.recovery import parse_tolerantly
 
@@ -90,6 +91,7 @@ def from_text(text: str) -> Summary | None:
         return None
 
 
+@undisturbed()
 def summarize(text: str) -> Summary:
     """The summary of a file's text; broken statements are left out."""
     summary = Summary()

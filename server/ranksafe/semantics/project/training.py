@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ranksafe.pausing import undisturbed
 from ranksafe.semantics.cross_file import LaunchCommand
 from ranksafe.semantics.facts import DATA_PARALLEL, TRAINER
 from ranksafe.semantics.module import Module
@@ -125,6 +126,7 @@ class TrainingUses:
         except (AttributeError, TypeError, ValueError):
             return None
 
+    @undisturbed()
     def _found(self, path: Path) -> Trained:
         text = self.definitions.text_of(path)
         parsed = None if text is None else parse_tolerantly(text)
