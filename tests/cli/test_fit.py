@@ -15,7 +15,15 @@ from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.settings import Confirm, Shrink
 from ranksafe.runs.explain.signatures.gpu_memory import KIND
 from ranksafe.runs.fit import Fits, Forecast, as_forecast, forecast_of
-from ranksafe.runs.model import Failure, Frame, MemoryPeak, Outcome, RunRequest, RunResult
+from ranksafe.runs.model import (
+    Failure,
+    Frame,
+    MemoryLine,
+    MemoryPeak,
+    Outcome,
+    RunRequest,
+    RunResult,
+)
 
 from .conftest import Call
 
@@ -39,6 +47,16 @@ PEAK = MemoryPeak(
     ),
     phases={"backward": (20 * GIBIBYTE, 22 * GIBIBYTE)},
     groups=0,
+    parts={
+        "activations": 12 * GIBIBYTE,
+        "parameters": 5 * GIBIBYTE,
+        "workspaces": GIBIBYTE // 32,
+        "gradients": 3 * GIBIBYTE - GIBIBYTE // 32,
+    },
+    lines=tuple(
+        MemoryLine("activations", GIBIBYTE, 9, (Frame("/project/model.py", row, "forward"),))
+        for row in range(7)
+    ),
 )
 OUT_OF_MEMORY = Failure.without_place(
     KIND, Translated("out of memory", ""), Translated("too much", ""), "en"
@@ -147,30 +165,35 @@ def test_what_failed_otherwise_or_took_nothing_has_no_forecast() -> None:
 
 
 @pytest.mark.parametrize(
-    ("language", "headline", "peak"),
+    ("language", "headline", "peak", "composition"),
     [
         (
             "en",
             "fits 2 × NVIDIA H100 80GB HBM3: needs 20.5 – 24.5 of 80.0 GiB per GPU, most likely 22.7",
             "peak in a backward pass, step 2: model.py:88 ← train.py:41",
+            "parameters 5.0 · gradients 3.0 · activations 12.0",
         ),
         (
             "zh-cn",
             "可放入 2 × NVIDIA H100 80GB HBM3：每个 GPU 需要 20.5 – 24.5 GiB（共 80.0 GiB），最可能为 22.7",
             "峰值出现在反向传播中，第 2 步: model.py:88 ← train.py:41",
+            "参数 5.0 · 梯度 3.0 · 激活 12.0",
         ),
     ],
 )
-def test_the_answer_says_what_is_in_it(language: Language, headline: str, peak: str) -> None:
+def test_the_answer_says_what_is_in_it(
+    language: Language, headline: str, peak: str, composition: str
+) -> None:
     request, forecast = _request("train.py"), _forecast(PEAK)
     assert answer.headline(forecast, request, 2, language) == headline
     lines = answer.details(forecast, language)
-    assert lines[0] == peak
-    assert "20.0" in lines[1]
-    assert "0.51" in lines[1]
-    assert "1.8" in lines[1]
-    assert "3" in lines[2]
-    assert "H100" in lines[3]
+    assert lines[:2] == [peak, composition]
+    assert "20.0" in lines[2]
+    assert "0.51" in lines[2]
+    assert "1.8" in lines[2]
+    assert [f"model.py:{row}" in lines[3 + row] for row in range(5)] == [True] * 5
+    assert "3" in lines[8]
+    assert "H100" in lines[9]
 
 
 def test_devices_that_differ_and_memory_that_ran_short_are_told() -> None:

@@ -85,7 +85,7 @@ def fit(rehearsal_environment: RehearsalEnvironment, tmp_path: Path) -> Fit:
 LAYERS = """
 import torch
 from torch import nn
-SIZE, LAYERS, ROWS = 4096, 4, 2048
+SIZE, LAYERS, ROWS = 4096, 4, 256
 model = nn.Sequential(*(nn.Linear(SIZE, SIZE, bias=False) for _ in range(LAYERS))).cuda()
 optimizer = torch.optim.AdamW(model.parameters(), fused=True)
 for _ in range(5):
@@ -95,7 +95,7 @@ for _ in range(5):
     optimizer.zero_grad()
 """
 WEIGHT = 4096 * 4096 * 4
-ACTIVATION = 2048 * 4096 * 4
+ACTIVATION = 256 * 4096 * 4
 
 
 def test_what_training_holds_is_told_with_its_line(fit: Fit) -> None:
@@ -112,6 +112,22 @@ def test_what_training_holds_is_told_with_its_line(fit: Fit) -> None:
     assert [frame["location"]["row"] for frame in peak["frames"]] == [9]
     assert peak["phases"]["optimizer"]["allocated"] >= 16 * WEIGHT
     assert told["run"]["outcome"] == "succeeded"
+    parts, lines = peak["parts"], peak["lines"]
+    assert (parts["parameters"], parts["gradients"]) == (4 * WEIGHT, 4 * WEIGHT)
+    # Each parameter has a count of steps, too.
+    assert parts["optimizer-states"] == 8 * WEIGHT + 4 * 512
+    # cuBLAS, in the main thread and in autograd's.
+    assert parts["workspaces"] == 2 * 32 * MEBIBYTE
+    assert sum(parts.values()) == needs["allocated"]
+    told_lines = [
+        (line["part"], line["size"], line["blocks"], line["frames"][-1]["location"]["row"])
+        for line in lines
+    ]
+    assert told_lines[0] == ("optimizer-states", 8 * WEIGHT, 8, 10)
+    assert set(told_lines[1:3]) == {
+        ("parameters", 4 * WEIGHT, 4, 5),
+        ("gradients", 4 * WEIGHT, 4, 9),
+    }
 
 
 def test_memory_that_runs_out_is_told_on_its_line_with_what_it_would_take(fit: Fit) -> None:
@@ -146,6 +162,34 @@ def test_what_is_no_forecast_is_told_as_in_a_rehearsal(fit: Fit) -> None:
     failed = fit(start + "raise ValueError('of its own')", "--output-format", "json")
     assert (failed.status, failed.told["fits"], failed.told["needs"]) == (1, None, None)
     assert failed.told["run"]["failures"][0]["message"] == "ValueError: of its own"
+
+
+def test_what_fsdp_gathers_and_ddp_keeps_is_told_apart(fit: Fit) -> None:
+    script = """
+    import torch, torch.distributed as dist
+    from torch import nn
+    from torch.distributed.fsdp import fully_shard
+    from torch.nn.parallel import DistributedDataParallel
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(dist.get_rank())
+    size = 4096
+    layers = [nn.Linear(size, size, bias=False, device="cuda") for _ in range(4)]
+    model = nn.Sequential(*(fully_shard(layer) for layer in layers))
+    wrapped = DistributedDataParallel(nn.Linear(size, size, bias=False, device="cuda"))
+    groups = [{"params": list(each.parameters())} for each in (model, wrapped)]
+    optimizer = torch.optim.AdamW(groups, fused=True)
+    for _ in range(3):
+        wrapped(model(torch.randn(16, size, device="cuda"))).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    """
+    told = fit(script, "--launcher", "torchrun", "--output-format", "json", gpus=2).told
+    peak = told["peak"]
+    assert peak["parts"]["parameters"] == 4 * WEIGHT // 2 + WEIGHT
+    assert peak["parts"]["optimizer-states"] == 2 * (4 * WEIGHT // 2 + WEIGHT) + 5 * 512
+    assert peak["parts"]["buckets"] == WEIGHT
+    assert peak["parts"]["gathered"] >= WEIGHT
+    assert peak["parts"]["reduced"] >= WEIGHT
 
 
 def test_gpus_that_differ_are_told_apart(fit: Fit) -> None:

@@ -208,6 +208,19 @@ class Unreached:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryLine:
+    """What one line of a program had taken, in large blocks (16 MiB and more), of what was held at a peak."""
+
+    part: str
+    """As in `MemoryPeak.parts`."""
+    size: int
+    """In bytes."""
+    blocks: int
+    frames: tuple[Frame, ...]
+    """As in `MemoryPeak.frames`."""
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryPeak:
     """What one rank held of one device at most, as a forecast of memory saw it; all in bytes."""
 
@@ -234,6 +247,12 @@ class MemoryPeak:
     """Peaks of each phase: allocated and reserved."""
     groups: int
     """How many NCCL groups the rank made."""
+    parts: Mapping[str, int] = field(default_factory=dict)
+    """What `allocated` was for: "parameters", "gradients", "optimizer-states", "buffers", "gathered" and "reduced" (by
+    FSDP), "buckets" (DDP's), "workspaces" (of libraries), "activations" (all else of forward passes); then what the
+    other phases took: "backward", "recomputed", "optimizer", "other"."""
+    lines: tuple[MemoryLine, ...] = ()
+    """The largest first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,29 @@ _PHASES = {
 _PEAK = Translated("peak {phase}{step}{place}", "峰值出现在{phase}{step}{place}")
 _OF_STEP = Translated(", step {step}", "，第 {step} 步")
 _OF_GPU = Translated(" of GPU {gpu}", "，GPU {gpu}")
+_PARTS = {
+    "parameters": Translated("parameters", "参数"),
+    "gradients": Translated("gradients", "梯度"),
+    "optimizer-states": Translated("optimizer states", "优化器状态"),
+    "buffers": Translated("buffers", "缓冲区"),
+    "activations": Translated("activations", "激活"),
+    "gathered": Translated("gathered by FSDP", "FSDP 收集"),
+    "reduced": Translated("reduced by FSDP", "FSDP 规约"),
+    "buckets": Translated("DDP's buckets", "DDP 的 bucket"),
+    "backward": Translated("backward pass", "反向传播"),
+    "recomputed": Translated("computed again", "重计算"),
+    "optimizer": Translated("optimizer's step", "优化器更新"),
+    "workspaces": Translated("workspaces of libraries", "库的工作区"),
+    "other": Translated("other", "其他"),
+}
+_SMALLEST_PART = 0.005
+"""Of what is allocated; smaller parts are told together."""
+_MOST_LINES = 5
+_REST = Translated("rest", "其余")
+_LINE = Translated(
+    "{size} GiB at {place}: {part} (blocks: {blocks})",
+    "{place} 处 {size} GiB：{part}（块数：{blocks}）",
+)
 _COUNTED = Translated(
     "tensors {allocated} + CUDA's context {context} = at least {least}; cache and fragments {cache}, libraries' code "
     "{code}, NCCL {groups}; margin {margin}",
@@ -129,6 +152,7 @@ def _details(forecast: Forecast) -> Iterator[Translated]:
             step=_step(device.peak),
             place=_place(device, several=len(forecast.devices) > 1),
         )
+        yield _composition(device.peak)
     yield _COUNTED.filled(
         allocated=_gib(need.allocated),
         context=_gib(need.context),
@@ -138,6 +162,13 @@ def _details(forecast: Forecast) -> Iterator[Translated]:
         groups=_gib(need.groups),
         margin=_gib(need.margin),
     )
+    for line in device.peak.lines[:_MOST_LINES] if forecast.is_whole else ():
+        yield _LINE.filled(
+            size=_gib(line.size),
+            blocks=line.blocks,
+            part=_PARTS[line.part],
+            place=_lines_of(line.frames),
+        )
     smallest = forecast.smallest
     if smallest.need.likely < need.likely * (1 - _DIFFERENT):
         yield _DIFFER.filled(
@@ -161,12 +192,33 @@ def _step(peak: MemoryPeak) -> Translated | str:
 
 
 def _place(device: DeviceNeed, *, several: bool) -> Translated | str:
-    lines = [f"{Path(frame.filename).name}:{frame.line}" for frame in device.peak.frames[::-1]]
-    place = f": {' ← '.join(lines)}" if lines else ""
+    lines = _lines_of(device.peak.frames)
+    place = f": {lines}" if lines else ""
     if not several:
         return place
     gpu = _OF_GPU.filled(gpu=device.number)
     return Translated(gpu.en + place, gpu.zh_cn + place)
+
+
+def _lines_of(frames: Sequence[Frame]) -> str:
+    """Innermost first."""
+    return " ← ".join(f"{Path(frame.filename).name}:{frame.line}" for frame in reversed(frames))
+
+
+def _composition(peak: MemoryPeak) -> Translated:
+    """The parts in the order of their names above, then what is small."""
+    told = [
+        (_PARTS[name], peak.parts[name])
+        for name in _PARTS
+        if peak.parts.get(name, 0) >= _SMALLEST_PART * peak.allocated
+    ]
+    rest = peak.allocated - sum(size for _, size in told)
+    if rest >= _SMALLEST_PART * peak.allocated:
+        told.append((_REST, rest))
+    return Translated(
+        " · ".join(f"{name.en} {_gib(size)}" for name, size in told),
+        " · ".join(f"{name.zh_cn} {_gib(size)}" for name, size in told),
+    )
 
 
 def _gib(size: int) -> str:
@@ -243,6 +295,16 @@ def _peak(peak: MemoryPeak) -> dict[str, Any]:
             for name, (allocated, reserved) in peak.phases.items()
         },
         "retries": peak.retries,
+        "parts": dict(peak.parts),
+        "lines": [
+            {
+                "part": line.part,
+                "size": line.size,
+                "blocks": line.blocks,
+                "frames": [frame_json(frame) for frame in line.frames],
+            }
+            for line in peak.lines
+        ],
     }
 
 

@@ -20,7 +20,7 @@ from ranksafe.runs.explain.evidence import (
 )
 from ranksafe.runs.explain.hangs import are_side_by_side, waiting_ranks
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.model import Failure, MemoryPeak, Outcome
+from ranksafe.runs.model import Failure, MemoryLine, MemoryPeak, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +136,16 @@ def memory_peaks(
             frames=user_code.marked(frames_from(event["frames"])),
             phases={name: (pair[0], pair[1]) for name, pair in event["phases"].items()},
             groups=event["groups"],
+            parts=event["parts"],
+            lines=tuple(
+                MemoryLine(
+                    part=line["part"],
+                    size=line["size"],
+                    blocks=line["blocks"],
+                    frames=user_code.marked(frames_from(line["frames"])),
+                )
+                for line in event["lines"]
+            ),
         )
         for (pid, device), event in rehearsal.memory.items()
     ]

@@ -8,8 +8,10 @@ import os
 import sys
 import sysconfig
 import threading
+import weakref
+from collections.abc import Iterable
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import journal
 from .collectives import backend
@@ -18,15 +20,44 @@ from .state import devices
 
 _PHASES = ("forward", "backward", "recomputed", "optimizer", "no-gradients")
 """By number, as in native/src/memory_peak.h."""
+_PARTS_OF_PHASES = ("activations", "backward", "recomputed", "optimizer", "other")
+_UNKNOWN, _PARAMETER, _GRADIENT, _STATE, _BUFFER = range(5)
+_PARTS = ("", "parameters", "gradients", "optimizer-states", "buffers", "workspaces")
+"""By the number of the purpose, as there."""
+_PARTS_OF_CALLS = {
+    ("_fsdp_collectives.py", "foreach_all_gather"): "gathered",
+    ("_fsdp_collectives.py", "foreach_all_gather_copy_out"): "gathered",
+    ("_fsdp_collectives.py", "foreach_reduce"): "reduced",
+    ("_fsdp_param.py", "init_all_gather_outputs"): "gathered",
+    ("_fsdp_param.py", "alloc_all_gather_outputs"): "gathered",
+    ("_fsdp_param.py", "init_unsharded_param"): "gathered",
+    ("_flat_param.py", "_alloc_padded_unsharded_flat_param"): "gathered",
+    ("_flat_param.py", "_all_gather_flat_param"): "gathered",
+    ("distributed.py", "_ddp_init_helper"): "buckets",
+    ("distributed.py", "_pre_forward"): "buckets",
+}
+"""Functions of torch (2.4 to 2.13: torch/distributed/fsdp, torch/nn/parallel/distributed.py) that take memory for what
+FSDP gathers and reduces, and for DDP's buckets."""
+_TOLD_WITH_LINE = 16 << 20
+_MOST_LINES = 200
 _LIBRARIES = ("site-packages", "dist-packages")
+
+
+class _Place(NamedTuple):
+    """Where memory was taken."""
+
+    frames: tuple[tuple[str, int, str], ...]
+    """File, line and function: of the innermost line outside torch, then of the user's own."""
+    part: str
+    """What for, where a function of torch tells; else empty."""
 
 
 class _Places:
     """The lines that took much memory, by number: the innermost one outside torch, then the user's own."""
 
     def __init__(self, torch: str) -> None:
-        self.frames: list[tuple[tuple[str, int, str], ...]] = []
-        self._numbers: dict[tuple[tuple[str, int, str], ...], int] = {}
+        self.known: list[_Place] = []
+        self._numbers: dict[_Place, int] = {}
         self._kinds: dict[str, int] = {}
         ours = os.path.dirname(os.path.abspath(__file__))
         self._passed_over = ("<", os.path.join(ours, ""), os.path.join(torch, ""))
@@ -37,29 +68,34 @@ class _Places:
         """Of the line at work; never raises. A thread of autograd's has none of its own: the main one waits for it."""
         try:
             found = self._found(sys._getframe(0))
-            if not found:
-                found = self._found(sys._current_frames().get(self._main or 0))
+            if not found.frames:
+                waits = self._found(sys._current_frames().get(self._main or 0))
+                found = _Place(waits.frames, found.part)
             known = self._numbers.get(found)
             if known is None:
-                known = self._numbers[found] = len(self.frames)
-                self.frames.append(found)
+                known = self._numbers[found] = len(self.known)
+                self.known.append(found)
             return known
         except Exception:
             return -1
 
-    def _found(self, frame: FrameType | None) -> tuple[tuple[str, int, str], ...]:
+    def _found(self, frame: FrameType | None) -> _Place:
         found: list[tuple[str, int, str]] = []
+        part = ""
         while frame is not None:
             name = frame.f_code.co_filename
             kind = self._kinds.get(name)
             if kind is None:
                 kind = self._kinds[name] = self._kind(name)
+            if kind == 0 and not found and not part:
+                function = frame.f_code.co_name
+                part = _PARTS_OF_CALLS.get((os.path.basename(name), function), "")
             if kind == 2 or (kind == 1 and not found):
                 found.append((name, frame.f_lineno, frame.f_code.co_name))
             if kind == 2:
                 break
             frame = frame.f_back
-        return tuple(found)
+        return _Place(tuple(found), part)
 
     def _kind(self, name: str) -> int:
         """0: torch's, Python's or ours; 1: another library's; 2: the user's."""
@@ -80,22 +116,54 @@ class _Forecast:
         self.is_stepping = False
         self.written: dict[int, list[int]] = {}
         self.step_at_peak: dict[int, int] = {}
+        self.modules: Any = weakref.WeakSet()
+        """Those whose parameters were seen, and all within them."""
+        self.parameters: Any = weakref.WeakValueDictionary()
+        """By id."""
 
     @property
     def step(self) -> int:
         """The optimizer step that was begun last, from 1."""
         return max(self.steps.values(), default=0)
 
-    def before_step(self, optimizer: object, *_: Any) -> None:
+    def before_forward(self, module: Any, *_: Any) -> None:
+        """Called by torch before each module's forward: the outermost one tells of all within it."""
+        if module in self.modules:
+            return
+        self.modules.update(module.modules())
+        parameters = list(module.parameters())
+        self.parameters.update((id(parameter), parameter) for parameter in parameters)
+        self._are_for(_PARAMETER, parameters)
+        self._are_for(_BUFFER, module.buffers())
+
+    def _are_for(self, purpose: int, tensors: Iterable[Any]) -> None:
+        """Say what tensors are for; never raises."""
+        try:
+            storages = [each for each in map(_storage, tensors) if each]
+            devices().library.forecast_purpose(storages, purpose)
+        except Exception as error:
+            journal.problem("forecast", error)
+
+    def _label_gradients(self) -> None:
+        gradients = (parameter.grad for parameter in list(self.parameters.values()))
+        self._are_for(_GRADIENT, (each for each in gradients if each is not None))
+
+    def before_step(self, optimizer: Any, *_: Any) -> None:
         """Called by torch before each ``Optimizer.step``."""
+        stepped = [each for group in optimizer.param_groups for each in group["params"]]
+        self.parameters.update((id(parameter), parameter) for parameter in stepped)
+        self._are_for(_PARAMETER, stepped)
+        self._label_gradients()
         devices().library.forecast_optimizer(True)
         self.is_stepping = True
         self.steps[id(optimizer)] = self.steps.get(id(optimizer), 0) + 1
 
-    def after_step(self, *_: Any) -> None:
+    def after_step(self, optimizer: Any, *_: Any) -> None:
         """Called by torch after each ``Optimizer.step``, unless that was the last one of a short run."""
         devices().library.forecast_optimizer(False)
         self.is_stepping = False
+        states = (state for state in optimizer.state.values() if isinstance(state, dict))
+        self._are_for(_STATE, (each for state in states for each in state.values()))
         self.write(self.step)
 
     def write(self, step: int, *, is_last: bool = False) -> None:
@@ -132,23 +200,59 @@ class _Forecast:
             "step": self.step_at_peak[device],
             "steps": self.step,
             "frames": self._frames(place),
+            **self._held(device),
             "phases": {name: pair for name, pair in zip(_PHASES, by_phase) if any(pair)},
             "groups": backend.groups[0],
         }
 
     def _frames(self, place: int) -> list[dict[str, Any]]:
         """Outermost first."""
-        if not 0 <= place < len(self.places.frames):
+        if not 0 <= place < len(self.places.known):
             return []
         return [
             {"file": name, "line": line, "function": function}
-            for name, line, function in reversed(self.places.frames[place])
+            for name, line, function in reversed(self.places.known[place].frames)
         ]
+
+    def _held(self, device: int) -> dict[str, Any]:
+        """What was held at the peak: by what it is for, and the lines that took large blocks."""
+        parts: dict[str, int] = {}
+        lines: dict[tuple[int, str], list[int]] = {}
+        for size, purpose, phase, place in devices().library.forecast_blocks(device):
+            part = _PARTS[purpose]
+            if not part and 0 <= place < len(self.places.known):
+                part = self.places.known[place].part
+            part = part or _PARTS_OF_PHASES[phase]
+            parts[part] = parts.get(part, 0) + size
+            if size >= _TOLD_WITH_LINE:
+                line = lines.setdefault((place, part), [0, 0])
+                line[0] += size
+                line[1] += 1
+        ordered = sorted(lines.items(), key=lambda item: -item[1][0])
+        return {
+            "parts": parts,
+            "lines": [
+                {"part": part, "size": size, "blocks": blocks, "frames": self._frames(place)}
+                for (place, part), (size, blocks) in ordered[:_MOST_LINES]
+            ],
+        }
 
     def end(self) -> None:
         """The process ends: nothing asks Python any more."""
         devices().library.forecast_places(None)
+        self._label_gradients()
         self.write(self.step if self.is_stepping else self.step + 1, is_last=True)
+
+
+def _storage(tensor: Any) -> int:
+    """The address of a tensor's storage, of a distributed one its local part's; 0 where it has none of a device."""
+    local = getattr(tensor, "_local_tensor", tensor)
+    if not getattr(local, "is_cuda", False):
+        return 0
+    try:
+        return int(local.untyped_storage()._cdata)
+    except Exception:  # kinds of tensors without a storage
+        return 0
 
 
 def install(settings: Settings) -> None:
@@ -156,8 +260,10 @@ def install(settings: Settings) -> None:
     torch: Any = sys.modules["torch"]
     forecast = _Forecast(torch)
     devices().library.forecast_places(forecast.places.number)
+    from torch.nn.modules import module
     from torch.optim import optimizer
 
+    module.register_module_forward_pre_hook(forecast.before_forward)
     optimizer.register_optimizer_step_pre_hook(forecast.before_step)
     optimizer.register_optimizer_step_post_hook(forecast.after_step)
     waiting: Any = sys.modules.get("ranksafe_agent.waiting")
