@@ -80,8 +80,9 @@ class _Heartbeat:
             done.release()
 
     def _beat(self) -> None:
+        has_worked = self._has_worked()
         # Who holds a frame keeps its variables alive when it has returned, and with them the memory of tensors.
-        frames = {} if self._has_worked() else sys._current_frames()
+        frames = {} if has_worked else sys._current_frames()
         collectives = waiting.here.as_data(self.main)
         for each in collectives["now"]:
             if each["thread"] != self.main:
@@ -94,7 +95,7 @@ class _Heartbeat:
             "group": distributed.group_size(),
             "steps": waiting.here.steps,
             "collectives": collectives,
-            "signs": self.signs.read(),
+            "signs": self.signs.read(has_worked=has_worked),
             "cuda": distributed.uses_cuda(),
         }
         temporary = self.path + ".new"

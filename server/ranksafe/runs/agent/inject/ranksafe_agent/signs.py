@@ -31,9 +31,9 @@ class Signs:
         self.main = main
         self.before: list[int] | None = None
 
-    def read(self) -> dict[str, Any]:
+    def read(self, *, has_worked: bool) -> dict[str, Any]:
         """``main``: nanoseconds of processor time and times scheduled, or null; ``cpu``: seconds of all other threads,
-        ours left out. ``others``: what else lives, told while the main thread rests."""
+        ours left out. ``others``: what else lives, told while the main thread rests and nobody is known to work."""
         main = _scheduled(f"/proc/self/task/{self.main.native_id}/schedstat")
         rests = main is not None and main == self.before
         self.before = main
@@ -41,7 +41,7 @@ class Signs:
         return {
             "main": main,
             "cpu": cpu,
-            "others": self._others() if rests else None,
+            "others": self._others() if rests and not has_worked else None,
         }
 
     def _others(self) -> dict[str, Any]:
@@ -55,10 +55,10 @@ class Signs:
     def _threads(self) -> list[list[int]]:
         """Python's other threads, but for those that only poll: id, nanoseconds, times scheduled."""
         found = []
-        frames = sys._current_frames()
+        # Not held while files are read: a frame that has returned keeps its variables, and so the memory of tensors.
+        looked_at = {ident for ident, frame in sys._current_frames().items() if not _polls(frame)}
         for thread in threading.enumerate()[:_MOST]:
-            frame: Any = frames.get(thread.ident or 0)
-            if thread is self.main or frame is None or _polls(frame):
+            if thread is self.main or thread.ident not in looked_at:
                 continue
             counted = _scheduled(f"/proc/self/task/{thread.native_id}/schedstat")
             if counted is not None:
