@@ -83,7 +83,7 @@ def contents(registry: Registry) -> tuple[Page | Group, ...]:
 
 
 def _guides() -> list[str]:
-    first = ["hangs", "diagnose", "rehearsal", "reports", "ssh", "slurm"]
+    first = ["hangs", "diagnose", "rehearsal", "fit", "reports", "ssh", "slurm"]
     names = {path.name.partition(".")[0] for path in (ROOT / "docs/guide").glob("*.md")}
     return [*first, *sorted(names - set(first))]
 
