@@ -206,3 +206,25 @@ def test_gpus_that_differ_are_told_apart(fit: Fit) -> None:
     assert [each["gpu"] for each in told["devices"]] == [0, 1]
     assert told["needs"]["nccl"] == 558 * MEBIBYTE
     assert any("GPUs differ: most likely 2.3 GiB on GPU 0" in note for note in told["notes"])
+
+
+def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> None:
+    script = """
+    import json, os
+    from transformers import AutoModelForCausalLM
+    os.makedirs("model", exist_ok=True)
+    with open("model/config.json", "w") as file:
+        json.dump({
+            "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048,
+            "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 16, "vocab_size": 32000,
+            "torch_dtype": "bfloat16", "tie_word_embeddings": False,
+        }, file)
+    model = AutoModelForCausalLM.from_pretrained("model", device_map={"": 0})
+    import torch
+    model(torch.ones(1, 8, dtype=torch.long, device="cuda"))
+    """
+    told = fit(script, "--output-format", "json").told
+    layer = 4 * 2048 * 2048 + 3 * 2048 * 4096 + 2 * 2048
+    count = 2 * 32000 * 2048 + 2 * layer + 2048
+    assert told["peak"]["parts"]["parameters"] == 2 * count
+    assert any("built from its configuration" in each for each in told["run"]["modified"])
