@@ -55,12 +55,13 @@ class _Place(NamedTuple):
 class _Places:
     """The lines that took much memory, by number: the innermost one outside torch, then the user's own."""
 
-    def __init__(self, torch: str) -> None:
+    def __init__(self, torch: str, agent: str) -> None:
+        """The folders of torch, and of what else of ours may stand between the user's lines and torch's."""
         self.known: list[_Place] = []
         self._numbers: dict[_Place, int] = {}
         self._kinds: dict[str, int] = {}
-        ours = os.path.dirname(os.path.abspath(__file__))
-        self._passed_over = ("<", os.path.join(ours, ""), os.path.join(torch, ""))
+        passed_over = (os.path.dirname(os.path.abspath(__file__)), agent, torch)
+        self._passed_over = ("<", *(os.path.join(folder, "") for folder in passed_over))
         self._standard = os.path.join(sysconfig.get_paths()["stdlib"], "")
         self._main = threading.main_thread().ident
 
@@ -109,8 +110,9 @@ class _Places:
 class _Forecast:
     """Of one process."""
 
-    def __init__(self, torch: Any) -> None:
-        self.places = _Places(os.path.dirname(os.path.abspath(torch.__file__)))
+    def __init__(self, torch: Any, settings: Settings) -> None:
+        folder = os.path.dirname(os.path.abspath(torch.__file__))
+        self.places = _Places(folder, settings.agent_directory)
         self.steps: dict[int, int] = {}
         """How many each optimizer has begun."""
         self.is_stepping = False
@@ -258,7 +260,7 @@ def _storage(tensor: Any) -> int:
 def install(settings: Settings) -> None:
     """Begin to watch; called when torch was imported, in a forecast."""
     torch: Any = sys.modules["torch"]
-    forecast = _Forecast(torch)
+    forecast = _Forecast(torch, settings)
     devices().library.forecast_places(forecast.places.number)
     from torch.nn.modules import module
     from torch.optim import optimizer
