@@ -113,6 +113,8 @@ def test_what_is_counted() -> None:
     assert need.least == 20 * GIBIBYTE + USED_BY_CUDA
     assert need.likely == need.least + 2 * GIBIBYTE + CODE
     assert need.most == need.likely + int(0.08 * 22 * GIBIBYTE)
+    convolved = _forecast(replace(PEAK, convolves=True)).largest.need
+    assert convolved.most == need.likely + int(0.2 * 22 * GIBIBYTE)
     grouped = _forecast(replace(PEAK, groups=3)).largest.need
     assert (grouped.least, grouped.likely) == (need.least, need.likely + GROUP)
     assert grouped.most == need.most + 3 * GROUP

@@ -11,9 +11,11 @@ from ranksafe.rehearsal.settings import Confirm, RehearsalOptions, Shrink
 from ranksafe.runs.explain.signatures.gpu_memory import KIND
 from ranksafe.runs.model import Failure, MemoryPeak, Outcome, RunRequest, RunResult
 
-MARGIN = 0.08
+_MARGIN = 0.08
 """Of what the caching allocator reserves. The worst figure of the same software beside a real device was 7 % too low
-(torchtitan pull request 165, full checkpointing); convolutions are worse, see docs/rehearsal.md."""
+(torchtitan pull request 165, full checkpointing)."""
+_MARGIN_OF_CONVOLUTIONS = 0.2
+"""Where there are any: cuDNN's workspaces are not known, and took up to 19 % more on an H200 (docs/rehearsal.md)."""
 
 
 class Fits(str, Enum):
@@ -96,6 +98,11 @@ class Forecast:
         return min(self.devices, key=lambda device: device.need.most)
 
 
+def margin_of(peak: MemoryPeak) -> float:
+    """For what is not known of a rank's memory: a part of what it reserves."""
+    return _MARGIN_OF_CONVOLUTIONS if peak.convolves else _MARGIN
+
+
 def as_forecast(request: RunRequest, *, unbounded: bool = False) -> RunRequest:
     """The request of a rehearsal, at true size and for memory's sake. ``unbounded``: see `RehearsalOptions`."""
     options = replace(
@@ -176,7 +183,7 @@ def _need(peaks: Iterable[MemoryPeak], capacity: int) -> Need:
             code=need.code + code,
             groups=need.groups + (group if peak.groups else 0),
             margin=need.margin
-            + int(MARGIN * max(peak.reserved, allocated))
+            + int(margin_of(peak) * max(peak.reserved, allocated))
             + group * max(0, peak.groups - 1),
         )
     return need

@@ -247,6 +247,8 @@ class MemoryPeak:
     """Peaks of each phase: allocated and reserved."""
     groups: int
     """How many NCCL groups the rank made."""
+    convolves: bool = False
+    """Whether a module with convolutions was called."""
     parts: Mapping[str, int] = field(default_factory=dict)
     """What `allocated` was for: "parameters", "gradients", "optimizer-states", "buffers", "gathered" and "reduced" (by
     FSDP), "buckets" (DDP's), "workspaces" (of libraries), "activations" (all else of forward passes); then what the

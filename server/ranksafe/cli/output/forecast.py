@@ -10,7 +10,7 @@ from ranksafe.cli.output.github import command
 from ranksafe.cli.output.run_as_github import in_checkout
 from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.device_models import device_model
-from ranksafe.runs.fit import MARGIN, DeviceNeed, Fits, Forecast
+from ranksafe.runs.fit import DeviceNeed, Fits, Forecast, margin_of
 from ranksafe.runs.model import Frame, MemoryPeak, RunRequest, RunResult
 from ranksafe.runs.serialize import frame_json, to_json
 
@@ -183,7 +183,7 @@ def _details(forecast: Forecast) -> Iterator[Translated]:
         yield _CACHE_GIVEN_BACK.filled(retries=device.peak.retries)
     steps = device.peak.steps
     yield _STEPS.filled(steps=steps) if steps else _NO_STEPS
-    yield _SOURCES.filled(margin=round(100 * MARGIN))
+    yield _SOURCES.filled(margin=round(100 * margin_of(device.peak)))
 
 
 def _step(peak: MemoryPeak) -> Translated | str:

@@ -136,6 +136,7 @@ def memory_peaks(
             frames=user_code.marked(frames_from(event["frames"])),
             phases={name: (pair[0], pair[1]) for name, pair in event["phases"].items()},
             groups=event["groups"],
+            convolves=event["convolves"],
             parts=event["parts"],
             lines=tuple(
                 MemoryLine(

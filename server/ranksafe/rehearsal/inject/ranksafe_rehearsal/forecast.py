@@ -118,6 +118,7 @@ class _Forecast:
         self.is_stepping = False
         self.written: dict[int, list[int]] = {}
         self.step_at_peak: dict[int, int] = {}
+        self.convolves = False
         self.modules: Any = weakref.WeakSet()
         """Those whose parameters were seen, and all within them."""
         self.parameters: Any = weakref.WeakValueDictionary()
@@ -133,6 +134,8 @@ class _Forecast:
         if module in self.modules:
             return
         self.modules.update(module.modules())
+        kind = sys.modules["torch"].nn.modules.conv._ConvNd
+        self.convolves = self.convolves or any(isinstance(each, kind) for each in module.modules())
         parameters = list(module.parameters())
         self.parameters.update((id(parameter), parameter) for parameter in parameters)
         self._are_for(_PARAMETER, parameters)
@@ -205,6 +208,7 @@ class _Forecast:
             **self._held(device),
             "phases": {name: pair for name, pair in zip(_PHASES, by_phase) if any(pair)},
             "groups": backend.groups[0],
+            "convolves": self.convolves,
         }
 
     def _frames(self, place: int) -> list[dict[str, Any]]:
