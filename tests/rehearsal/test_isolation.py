@@ -210,7 +210,7 @@ def test_a_rehearsal_leaves_no_trace(
         timeout_seconds=240.0,
         rehearsal=RehearsalOptions(isolation=Isolation.REQUIRED),
     )
-    result = start_run(request, lambda event: output.append(event.text)).wait()
+    result = start_run(request, lambda event: output.extend(event.text.splitlines())).wait()
     assert result is not None
     assert result.outcome is Outcome.SUCCEEDED, (result.failures, result.simulation_limit, output)
     assert [line for line in output if line in ("saw all of its own changes", "offline True")] == [

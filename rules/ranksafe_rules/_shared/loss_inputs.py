@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import children
 
 _CUTTING: Final = frozenset({"detach", "detach_", "item", "tolist", "cpu_numpy", "numpy", "argmax"})
 """Methods whose results carry no gradients."""
@@ -57,7 +58,7 @@ def _parts(node: ast.AST) -> Iterator[ast.AST]:
         if node.func.attr in _CUTTING:
             return
     yield node
-    for child in ast.iter_child_nodes(node):
+    for child in children(node):
         yield from _parts(child)
 
 

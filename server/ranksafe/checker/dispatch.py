@@ -68,22 +68,25 @@ class Dispatcher:
         yield from self._whole(self.rules_at_rest, module, active)
 
     def _whole(self, rules: Sequence[Rule], module: Module, active: Active) -> Iterator[Finding]:
+        units = list(module.all_units())
+        known: dict[str, set[str]] = {}
         for rule in filter(active.wants, rules):
             if not rule.listens_to:
                 yield from active.run([rule], module.tree, module)
-            for unit in module.all_units():
-                for node in _heard(rule, unit, module):
+            for unit in units:
+                for node in _heard(rule, unit, module, known):
                     yield from active.run([rule], node, module)
 
 
-def _heard(rule: Rule, unit: Unit, module: Module) -> Iterator[ast.AST]:
-    """The nodes of a unit that a rule listens to."""
+def _heard(rule: Rule, unit: Unit, module: Module, known: dict[str, set[str]]) -> Iterator[ast.AST]:
+    """The nodes of a unit that a rule listens to; ``known`` is filled with what each name that is called stands for."""
     for kind in rule.listens_to:
         if kind is ast.Call and rule.called_names is not None:
             for written, calls in unit.calls().items():
-                if not rule.called_names.isdisjoint(
-                    {written, *module.names.original_names(written)}
-                ):
+                names = known.get(written)
+                if names is None:
+                    names = known[written] = {written, *module.names.original_names(written)}
+                if not rule.called_names.isdisjoint(names):
                     yield from calls
         else:
             yield from unit.by_kind.get(kind, ())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 
 _PARSE = """
@@ -23,6 +22,8 @@ def is_newer_syntax(text: str) -> bool:
     A process of its own asks: libcst's parser has no limit of depth, so that it overflows its stack on some texts and
     takes time that grows with the square of the depth on others (1.8).
     """
+    import subprocess  # here: it is needed for few files, and half of what else is imported here is not as large
+
     try:
         asked = subprocess.run(
             [sys.executable, "-I", "-c", _PARSE],

@@ -13,7 +13,7 @@ from ranksafe.rank_flow.operations import properties, words
 from ranksafe.rank_flow.syntax import last_segment, parameter_names
 from ranksafe.rank_flow.values import NOTHING_KNOWN, Constant, Object, Value
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.walking import FUNCTIONS
+from ranksafe.semantics.walking import FUNCTIONS, nodes_in
 
 _LIMIT = 40
 _SAME_NAME = 4
@@ -286,7 +286,7 @@ def mentioned_in(module: Module, node: ast.AST) -> Mentioned:
 
 def _by_kind(node: ast.AST) -> dict[type[ast.AST], list[ast.AST]]:
     found: dict[type[ast.AST], list[ast.AST]] = {}
-    for item in ast.walk(node):
+    for item in nodes_in(node):
         found.setdefault(item.__class__, []).append(item)
     return found
 

@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import callee_name
-from ranksafe.semantics.walking import FUNCTIONS, children
+from ranksafe.semantics.walking import FUNCTIONS, children, nodes_in
 
 Node = TypeVar("Node", bound=ast.AST)
 Found = TypeVar("Found")
@@ -58,7 +58,7 @@ def argument(node: ast.Call, position: int, *keywords: str) -> ast.expr | None:
 @once_for_each_node
 def called_names(node: ast.AST) -> frozenset[str]:
     """Last segments of all that is called inside a node."""
-    calls = (item for item in ast.walk(node) if isinstance(item, ast.Call))
+    calls = (item for item in nodes_in(node) if isinstance(item, ast.Call))
     return frozenset(name for call in calls if (name := callee_name(call)) is not None)
 
 
@@ -66,7 +66,7 @@ def called_names(node: ast.AST) -> frozenset[str]:
 def has_break(loop: ast.AST) -> bool:
     """Whether a ``break`` stands anywhere in a loop's body."""
     body: list[ast.stmt] = loop.body  # type: ignore[attr-defined]
-    return any(isinstance(node, ast.Break) for item in body for node in ast.walk(item))
+    return any(isinstance(node, ast.Break) for item in body for node in nodes_in(item))
 
 
 @once_for_each_node

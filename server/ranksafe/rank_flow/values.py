@@ -6,7 +6,7 @@ Values are never changed once they are made (they are not frozen because making 
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from operator import attrgetter
 from typing import Any, Final
@@ -184,6 +184,8 @@ class Unassigned:
 Value = Constant | Sequence | Abstract | Object | Unassigned
 
 NOTHING_KNOWN = Abstract()
+_compared: Final = attrgetter(*(item.name for item in fields(Abstract) if item.compare))
+_UNKNOWN: Final = _compared(NOTHING_KNOWN)
 _NOTHING_MADE = Abstract(Varies.NO)
 SAME = Abstract(Varies.NO, length=Varies.NO, shape=Varies.NO)
 
@@ -361,7 +363,7 @@ def _stays_unknown(first: Value, second: Value, condition: Value | None) -> bool
     """Whether nothing is known of either, and nothing of the condition passes over: nine of ten."""
     if first.varies is not Varies.PERHAPS or first.origin or second.origin:
         return False
-    if not first == second == NOTHING_KNOWN:
+    if not _compared(first) == _compared(second) == _UNKNOWN:
         return False
     if made_by(first, second) is not None or condition is None:
         return False

@@ -341,6 +341,6 @@ def _block_of(parent: ast.AST, child: ast.AST) -> str:
         return "body"
     for block in _BLOCKS:
         statements = getattr(parent, block, None)
-        if isinstance(statements, list) and any(child is item for item in statements):
+        if isinstance(statements, list) and child in statements:
             return block
     return "test"

@@ -257,13 +257,12 @@ class Module(ModuleStructure):
 
     def _candidates(self, endings: set[str]) -> list[ast.Call]:
         self.note("called", "*")
+        suffixes = tuple(endings)
         return [
             call
             for unit in self.all_units()
             for written, calls in unit.calls().items()
-            if written in endings
-            or any(written.endswith(ending) for ending in endings)
-            or self.names.may_stand_for_another(written)
+            if written.endswith(suffixes) or self.names.may_stand_for_another(written)
             for call in calls
         ]
 

@@ -9,7 +9,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from ranksafe.semantics.unit_store import UnitStore
-from ranksafe.semantics.walking import FUNCTIONS, Scope
+from ranksafe.semantics.walking import FUNCTIONS, Scope, nodes_in
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -94,7 +94,7 @@ class ModuleStructure(UnitStore):
                 node for unit in self.all_units() for node in unit.by_kind.get(ast.Name, ())
             )
         else:
-            nodes = ast.walk(scope.node)
+            nodes = nodes_in(scope.node)
         found = [
             node
             for node in nodes
@@ -293,7 +293,7 @@ class ModuleStructure(UnitStore):
             self.body_of(inside)
         else:
             self.note_unit_of(inside)
-        found = [node for node in ast.walk(inside) if isinstance(node, kind)]
+        found = [node for node in nodes_in(inside) if isinstance(node, kind)]
         found.sort(key=self.order_of)
         return iter(found)
 
@@ -306,7 +306,7 @@ class ModuleStructure(UnitStore):
         """The function's own return statements, those of nested functions left out."""
         self.note_unit_of(function)
         unit = self.unit_of(function)
-        candidates = ast.walk(function) if unit is None else unit.by_kind.get(ast.Return, ())
+        candidates = nodes_in(function) if unit is None else unit.by_kind.get(ast.Return, ())
         return [
             node
             for node in candidates
