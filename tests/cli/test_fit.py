@@ -130,6 +130,14 @@ def test_it_fits_where_at_most_does_and_does_not_where_at_least_does_not(
     assert _forecast(PEAK, memory=memory).fits is fits
 
 
+def test_what_is_compiled_may_fit_all_the_same() -> None:
+    compiled = replace(PEAK, compiled=True)
+    forecast = _forecast(compiled, memory="20GiB")
+    assert forecast.fits is Fits.TIGHT
+    assert any("counts as eager" in line for line in answer.details(forecast, "en"))
+    assert _forecast(compiled).fits is Fits.YES
+
+
 def test_ranks_that_share_a_device_need_what_both_take() -> None:
     other = replace(PEAK, rank=1, allocated=GIBIBYTE, reserved=GIBIBYTE)
     forecast = _forecast(PEAK, other, replace(other, device=1))

@@ -146,12 +146,15 @@ def test_a_process_that_leaves_at_once_is_forecast_all_the_same(fit: Fit) -> Non
     script = """
     import os, torch
     held = torch.empty(2**28, device="cuda")
+    torch.compile(torch.nn.Conv2d(3, 3, 3).cuda())(torch.ones(1, 3, 8, 8, device="cuda"))
     os._exit(0)
     """
     told = fit(script, "--output-format", "json").told
-    assert told["needs"]["allocated"] == 2**30
+    assert told["needs"]["allocated"] // 2**30 == 1
+    assert sum("counts as eager" in note or "margin is 20 %" in note for note in told["notes"]) == 2
     peak = told["peak"]
-    assert (peak["phase"], peak["steps"], peak["frames"][0]["location"]["row"]) == ("forward", 0, 3)
+    assert (peak["phase"], peak["steps"]) == ("forward", 0)
+    assert peak["frames"][0]["location"]["row"] in (3, 4)
 
 
 def test_what_is_no_forecast_is_told_as_in_a_rehearsal(fit: Fit) -> None:

@@ -147,10 +147,11 @@ def forecast_of(
     least = max(device.need.least for device in devices)
     most = max(device.need.most for device in devices)
     fits = Fits.YES if most <= capacity and failure is None else Fits.TIGHT
+    # A compiled program keeps less of its forward passes; how much less is not known.
+    if least > capacity and not any(peak.compiled for peak in seen.memory):
+        fits = Fits.NO
     ran_out = any(peak.refused for peak in result.memory)
-    return Forecast(
-        Fits.NO if least > capacity else fits, capacity, devices, failure, is_whole, ran_out
-    )
+    return Forecast(fits, capacity, devices, failure, is_whole, ran_out)
 
 
 def _capacity(options: RehearsalOptions) -> int:

@@ -249,6 +249,8 @@ class MemoryPeak:
     """How many NCCL groups the rank made."""
     convolves: bool = False
     """Whether a module with convolutions was called."""
+    compiled: bool = False
+    """Whether ``torch.compile`` was called, which changes nothing here."""
     parts: Mapping[str, int] = field(default_factory=dict)
     """What `allocated` was for: "parameters", "gradients", "optimizer-states", "buffers", "gathered" and "reduced" (by
     FSDP), "buckets" (DDP's), "workspaces" (of libraries), "activations" (all else of forward passes); then what the

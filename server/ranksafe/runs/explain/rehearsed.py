@@ -137,6 +137,7 @@ def memory_peaks(
             phases={name: (pair[0], pair[1]) for name, pair in event["phases"].items()},
             groups=event["groups"],
             convolves=event["convolves"],
+            compiled=event["compiled"],
             parts=event["parts"],
             lines=tuple(
                 MemoryLine(

@@ -8,6 +8,9 @@ from typing import Any, NoReturn
 from . import importing, journal
 from .limits import refuse
 
+asked = [False]
+"""Whether the program wanted anything compiled."""
+
 
 def install(torch: Any) -> None:
     """Replace ``torch.compile`` and refuse triton's kernels."""
@@ -15,6 +18,7 @@ def install(torch: Any) -> None:
 
     @functools.wraps(original)
     def compile_eagerly(model: Any = None, **options: Any) -> Any:
+        asked[0] = True
         journal.modified(
             "torch.compile left the code as it is (eager)",
             "torch.compile 未编译代码，按原样（eager）执行",

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any, NamedTuple
 
-from . import journal
+from . import compiler, journal
 from .collectives import backend
 from .settings import Settings
 from .state import devices
@@ -209,6 +209,7 @@ class _Forecast:
             "phases": {name: pair for name, pair in zip(_PHASES, by_phase) if any(pair)},
             "groups": backend.groups[0],
             "convolves": self.convolves,
+            "compiled": compiler.asked[0],
         }
 
     def _frames(self, place: int) -> list[dict[str, Any]]:
