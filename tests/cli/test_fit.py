@@ -186,7 +186,7 @@ def test_what_failed_otherwise_or_took_nothing_has_no_forecast() -> None:
         (
             "zh-cn",
             "可放入 2 × NVIDIA H100 80GB HBM3：每个 GPU 需要 20.5 – 24.5 GiB（共 80.0 GiB），最可能为 22.7",
-            "峰值出现在反向传播中，第 2 步: model.py:88 ← train.py:41",
+            "峰值出现在反向传播中，第 2 步：model.py:88 ← train.py:41",
             "参数 5.0 · 梯度 3.0 · 激活 12.0",
         ),
     ],

@@ -85,6 +85,7 @@ _LINE = Translated(
     "{size} GiB at {place}: {part} (blocks: {blocks})",
     "{place} 处 {size} GiB：{part}（块数：{blocks}）",
 )
+_NO_LINE = Translated("no known line", "未知的行")
 _COUNTED = Translated(
     "tensors {allocated} + CUDA's context {context} = at least {least}; cache and fragments {cache}, libraries' code "
     "{code}, NCCL {groups}; margin {margin}",
@@ -171,7 +172,7 @@ def _details(forecast: Forecast) -> Iterator[Translated]:
             size=_gib(line.size),
             blocks=line.blocks,
             part=_PARTS[line.part],
-            place=_lines_of(line.frames),
+            place=_lines_of(line.frames) or _NO_LINE,
         )
     smallest = forecast.smallest
     if smallest.need.likely < need.likely * (1 - _DIFFERENT):
@@ -197,13 +198,12 @@ def _step(peak: MemoryPeak) -> Translated | str:
     return _OF_STEP.filled(step=peak.step) if trains else ""
 
 
-def _place(device: DeviceNeed, *, several: bool) -> Translated | str:
+def _place(device: DeviceNeed, *, several: bool) -> Translated:
+    gpu = _OF_GPU.filled(gpu=device.number) if several else Translated("", "")
     lines = _lines_of(device.peak.frames)
-    place = f": {lines}" if lines else ""
-    if not several:
-        return place
-    gpu = _OF_GPU.filled(gpu=device.number)
-    return Translated(gpu.en + place, gpu.zh_cn + place)
+    if not lines:
+        return gpu
+    return Translated(f"{gpu.en}: {lines}", f"{gpu.zh_cn}：{lines}")
 
 
 def _lines_of(frames: Sequence[Frame]) -> str:
