@@ -295,16 +295,40 @@ def test_a_binary_file_is_no_log(project: Path, call: Call, content: bytes) -> N
 @pytest.mark.parametrize(
     "content",
     [
-        b"",
         b"step 1\n" + b"\0" * 5000,
         "训练开始，第一步。\n".encode("utf-16"),
         "训练开始，第一步。\n".encode("gb18030"),
         b"\x1b[32mstep\x1b[0m 1\r\x1b[Kstep 2\x08\x08\n",
     ],
-    ids=["empty", "torn", "UTF-16", "GB 18030", "colours"],
+    ids=["torn", "UTF-16", "GB 18030", "colours"],
 )
 def test_odd_logs_are_logs(project: Path, call: Call, content: bytes) -> None:
     (project / "log").write_bytes(content)
     answer = call("diagnose", "log")
     assert answer.status == 0
     assert "No failure was recognised" in answer.out
+
+
+def test_an_empty_log(project: Path, call: Call) -> None:
+    (project / "log").write_bytes(b"")
+    answer = call("diagnose", "log")
+    assert (answer.status, answer.out, answer.error) == (0, "This log is empty.\n", "")
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("ERROR: the frobnicator has no more juice", 4),
+        ("frobnicator.JuiceError: none left\nsee the manual", 4),
+        ("ERROR: the frobnicator has no more juice\nepoch 2 loss 0.2", 0),
+        ("ERROR: no juice, going on without\nTraining completed.", 0),
+        ("3 passed, 0 failed", 0),
+    ],
+    ids=["error", "exception", "went on", "came to an end", "speaks of failures"],
+)
+def test_errors_that_nobody_knows(project: Path, call: Call, end: str, status: int) -> None:
+    (project / "log").write_text(f"epoch 1 loss 0.3\n{end}\n", encoding="utf-8")
+    answer = call("diagnose", "log")
+    assert answer.status == status
+    assert ("ends in an error that is not recognised" in answer.out) == (status == 4)
+    assert end.splitlines()[-1] in answer.out

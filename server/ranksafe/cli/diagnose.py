@@ -16,6 +16,7 @@ from ranksafe.cli.render_failure import render_failure
 from ranksafe.cli.terminal import Style, fail, harmless, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.diagnosis.follow_log import FollowedLog, same_failure
+from ranksafe.runs.explain.printed import ends_in_error
 from ranksafe.runs.log_text import is_binary
 from ranksafe.runs.model import Failure
 from ranksafe.runs.serialize import failure_json
@@ -34,6 +35,11 @@ _BINARY = Translated(
     "{path} 不是日志：它是二进制文件或压缩文件（请先解压）",
 )
 _NOTHING = Translated("No failure was recognised in this log.", "在此日志中没有识别出故障。")
+_UNKNOWN_ERROR = Translated(
+    "This log ends in an error that is not recognised: no rank, line or cause can be told from it.",
+    "此日志以未能识别的错误结尾：无法从中得知 rank、行号或原因。",
+)
+_EMPTY = Translated("This log is empty.", "此日志为空。")
 _ENDS_WITH = Translated("It ends with:", "日志结尾：")
 _AT_THE_END = Translated("At the end of the log:", "日志结束时：")
 
@@ -45,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
 
 
 def execute(arguments: argparse.Namespace, language: Language) -> int:
-    """Explain the log; 0 no failure in it, 1 a failure, 2 it cannot be read."""
+    """Explain the log; 0 no failure in it, 1 a failure, 2 it cannot be read, 4 an error that is not recognised."""
     log = FollowedLog(language)
     style = style_for(arguments.color, sys.stdout)
     try:
@@ -70,7 +76,9 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         print(json.dumps(found, ensure_ascii=False, indent=2))
     else:
         _print(failures, log, language, style)
-    return 1 if failures else 0
+    if failures:
+        return 1
+    return 4 if ends_in_error(log.last_lines(_TAIL_LINES)) else 0
 
 
 def _follow(log: FollowedLog, language: Language, style: Style | None) -> None:
@@ -113,8 +121,9 @@ def _as_it_comes(file: BinaryIO) -> Iterator[bytes]:
 
 def _print(failures: list[Failure], log: FollowedLog, language: Language, style: Style) -> None:
     if not failures:
-        print(_NOTHING.in_language(language))
         last = log.last_lines(_TAIL_LINES)
+        said = _EMPTY if not last else _UNKNOWN_ERROR if ends_in_error(last) else _NOTHING
+        print(said.in_language(language))
         if last:
             print(_ENDS_WITH.in_language(language))
             print(harmless("\n".join(f"  {style.paint('dim', line)}" for line in last)))

@@ -8,13 +8,19 @@ from dataclasses import dataclass
 
 from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.explain.signatures import Signature, match
+from ranksafe.runs.log_text.progress import is_completion, is_progress
 
 _EXCEPTION = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|Iteration|Killed)(?::|\s*$)"
 )
 _WARNING = re.compile(r"Warning\b|(?<!NCCL )\bWARN(?:ING)?\b|^\[?W\d*[ \]]|\[W\d* ")
+_CALLS_ITSELF_ERROR = (
+    r"^[EFC] ?\d{4}-?\d\d"
+    r"|^\W{0,3}(?:\S+ )?(?:ERROR|FATAL|CRITICAL|Fatal|Error|error)\b(?: error)?\W? ?:? ?\S"
+)
+_IS_ERROR = re.compile(_CALLS_ITSELF_ERROR)
 _COMPLAINS = re.compile(
-    r"^[EFC] ?\d{4}-?\d\d|^\W{0,3}(?:\S+ )?(?:ERROR|FATAL|CRITICAL|Fatal|Error|error)\b(?: error)?\W? ?:? ?\S"
+    f"{_CALLS_ITSELF_ERROR}"
     r"|\b(?i:not found|does not exist|no such|failed|cannot|can't|could not|couldn't|unable to|invalid|aborting"
     r"|exiting|stopping|unknown|unsupported|unrecognized|missing|must be|must not|not allowed|giving up|refus\w+"
     r"|corrupt\w*|mismatch"
@@ -61,6 +67,16 @@ def last_complaint(lines: Sequence[str]) -> str | None:
         ),
         None,
     )
+
+
+def ends_in_error(lines: Sequence[str]) -> bool:
+    """Whether one of the last lines calls itself an error, and no step or end of a run comes after it."""
+    for after, line in enumerate(line.strip() for line in reversed(lines) if line.strip()):
+        if after > _MESSAGE_LINES or is_progress(line) or is_completion(line):
+            return False
+        if is_exception(line) or _IS_ERROR.search(line):
+            return True
+    return False
 
 
 def printed_failure(
