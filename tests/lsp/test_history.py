@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ranksafe.checker.finding import Finding, Level, Related
 from ranksafe.localization import Translated
 from ranksafe.lsp.history import FindingHistory
@@ -83,3 +85,25 @@ def _finding(line: int, *related: Related) -> Finding:
 
 def _lines(history: FindingHistory) -> list[int]:
     return [finding.range.start.line for finding in history.shown]
+
+
+def test_work_is_in_proportion_to_what_is_pasted() -> None:
+    """Half-typed text with many new findings, in the place of many that stay."""
+
+    def calls(count: int) -> int:
+        history = _history(*(_finding(2 * count + line) for line in range(count)))
+        history.shift(TouchedLines(0, count, count))
+        found = tuple(_finding(line) for line in range(count))
+        made = [0]
+
+        def called(*_of: object) -> None:
+            made[0] += 1
+
+        sys.setprofile(called)
+        try:
+            history.update(found, "partial", set(range(2 * count, 3 * count)))
+        finally:
+            sys.setprofile(None)
+        return made[0]
+
+    assert calls(400) < 4 * 1.6 * calls(100)

@@ -7,6 +7,7 @@ being typed waits until the text parses or the typing pauses.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -46,17 +47,17 @@ class FindingHistory:
             self.shown, self.held_back = tuple(findings), ()
             return
         known = {_identity(finding) for finding in self.shown}
-        held_back = [
-            finding
-            for finding in findings
-            if _identity(finding) not in known and self._is_typed(finding)
-        ]
-        fresh = [finding for finding in findings if finding not in held_back]
+        fresh: list[Finding] = []
+        held_back: list[Finding] = []
+        for finding in findings:
+            waits = _identity(finding) not in known and self._is_typed(finding)
+            (held_back if waits else fresh).append(finding)
         found = {_identity(finding) for finding in findings}
+        lines = sorted(blanked)
         kept = (
             finding
             for finding in self.shown
-            if _identity(finding) not in found and _touches(finding, blanked)
+            if _identity(finding) not in found and _touches(finding, lines)
         )
         self.shown, self.held_back = _sorted((*fresh, *kept)), tuple(held_back)
 
@@ -105,9 +106,11 @@ def _shifted_lines(lines: TouchedLines, touched: TouchedLines) -> TouchedLines:
     return TouchedLines(moved.start.line, moved.end.line, moved.end.line)
 
 
-def _touches(finding: Finding, lines: Collection[int]) -> bool:
+def _touches(finding: Finding, lines: Sequence[int]) -> bool:
+    """Whether a finding stands on one of the lines, which are sorted."""
     place = finding.range
-    return any(place.start.line <= line <= place.end.line for line in lines)
+    first = bisect_left(lines, place.start.line)
+    return first < len(lines) and lines[first] <= place.end.line
 
 
 def _sorted(findings: Iterable[Finding]) -> tuple[Finding, ...]:
