@@ -71,14 +71,13 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         message = _UNREADABLE.filled(path=arguments.log, reason=error.strerror)
         return fail(message.in_language(language), 2)
     failures = log.finish()
+    is_unknown = not failures and ends_in_error(log.last_lines(_TAIL_LINES))
     if arguments.output_format == "json":
         found = [failure_json(failure, language) for failure in failures]
         print(json.dumps(found, ensure_ascii=False, indent=2))
     else:
-        _print(failures, log, language, style)
-    if failures:
-        return 1
-    return 4 if ends_in_error(log.last_lines(_TAIL_LINES)) else 0
+        _print(failures, log, language, style, nothing=_UNKNOWN_ERROR if is_unknown else _NOTHING)
+    return 1 if failures else 4 if is_unknown else 0
 
 
 def _follow(log: FollowedLog, language: Language, style: Style | None) -> None:
@@ -119,11 +118,18 @@ def _as_it_comes(file: BinaryIO) -> Iterator[bytes]:
         yield piece
 
 
-def _print(failures: list[Failure], log: FollowedLog, language: Language, style: Style) -> None:
+def _print(
+    failures: list[Failure],
+    log: FollowedLog,
+    language: Language,
+    style: Style,
+    *,
+    nothing: Translated,
+) -> None:
+    """``nothing``: what is said of a log that is not empty and has no failure."""
     if not failures:
         last = log.last_lines(_TAIL_LINES)
-        said = _EMPTY if not last else _UNKNOWN_ERROR if ends_in_error(last) else _NOTHING
-        print(said.in_language(language))
+        print((nothing if last else _EMPTY).in_language(language))
         if last:
             print(_ENDS_WITH.in_language(language))
             print(harmless("\n".join(f"  {style.paint('dim', line)}" for line in last)))

@@ -101,7 +101,6 @@ def _print(
         told = answer.as_json(forecast, request, number, result, language)
         print(json.dumps(told, ensure_ascii=False, indent=2))
         return
-    headline = answer.headline(forecast, request, number, language)
     style = style_for(arguments.color, sys.stderr)
     summarize(shown, language, style)
     if not is_answered:
@@ -112,6 +111,7 @@ def _print(
         must_fit = arguments.must_fit
         print(answer.as_github(forecast, request, number, language, must_fit=must_fit), end="")
         return
+    headline = answer.headline(forecast, request, number, language)
     color = "cyan" if forecast is None else _COLORS[forecast.fits]
     print(style_for(arguments.color, sys.stdout).paint(color, headline))
     for line in () if forecast is None else answer.details(forecast, language):

@@ -143,6 +143,7 @@ def add_rehearsal_arguments(
     )
     group.add_argument("--yes", action="store_true", help=text("yes"))
     if for_memory:
+        group.set_defaults(shrink=Shrink.OFF.value, confirm=Confirm.OFF.value)
         return
     group.add_argument(
         "--shrink",
@@ -192,9 +193,9 @@ def rehearsal_of(arguments: argparse.Namespace) -> RehearsalOptions:
         device_model=arguments.device_model,
         memory_bytes=arguments.gpu_memory,
         host_memory_bytes=arguments.host_memory,
-        shrink=Shrink(getattr(arguments, "shrink", Shrink.OFF)),
+        shrink=Shrink(arguments.shrink),
         isolation=Isolation(arguments.isolation),
-        confirm=Confirm(getattr(arguments, "confirm", Confirm.OFF)),
+        confirm=Confirm(arguments.confirm),
         short_epochs=arguments.steps == AUTO_STEPS,
         warm=Warm(arguments.warm),
     )

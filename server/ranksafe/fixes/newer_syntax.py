@@ -20,9 +20,9 @@ def is_newer_syntax(text: str) -> bool:
     """Whether a text that is a syntax error here is one of a newer Python: libcst's grammar is that of its release.
 
     A process of its own asks: libcst's parser has no limit of depth, so that it overflows its stack on some texts and
-    takes time that grows with the square of the depth on others (1.8).
+    takes time that grows with the square of the depth on others (1.9).
     """
-    import subprocess  # here: it is needed for few files, and half of what else is imported here is not as large
+    import subprocess  # here: few files need it, and importing it takes as long as checking a file
 
     try:
         asked = subprocess.run(
