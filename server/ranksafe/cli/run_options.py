@@ -15,6 +15,7 @@ from ranksafe.rehearsal.settings import (
     DEFAULT_DEVICE_MODEL,
     Confirm,
     Isolation,
+    Network,
     RehearsalOptions,
     Shrink,
     Warm,
@@ -66,6 +67,11 @@ _HELP = {
     "isolation": Translated(
         "keep the script's files and network apart (default: auto, where the system allows it; else it asks)",
         "隔离脚本的文件和网络（默认：auto，系统允许时隔离，否则先询问）",
+    ),
+    "network": Translated(
+        "what an isolated script finds of the network (default: none; read-only: what GET and HEAD of HTTP give, "
+        "asked for without your tokens)",
+        "隔离的脚本能访问的网络（默认：none，即没有；read-only：可用 HTTP 的 GET 和 HEAD 读取，不带你的令牌）",
     ),
     "confirm": Translated(
         "run a script that failed once more on one process before it is accused (default: auto, where its failure "
@@ -136,6 +142,12 @@ def add_rehearsal_arguments(
         help=text("isolation"),
     )
     group.add_argument(
+        "--network",
+        choices=[each.value for each in Network],
+        default=Network.NONE.value,
+        help=text("network"),
+    )
+    group.add_argument(
         "--warm",
         choices=[each.value for each in Warm],
         default=Warm.AUTO.value,
@@ -195,6 +207,7 @@ def rehearsal_of(arguments: argparse.Namespace) -> RehearsalOptions:
         host_memory_bytes=arguments.host_memory,
         shrink=Shrink(arguments.shrink),
         isolation=Isolation(arguments.isolation),
+        network=Network(arguments.network),
         confirm=Confirm(arguments.confirm),
         short_epochs=arguments.steps == AUTO_STEPS,
         warm=Warm(arguments.warm),

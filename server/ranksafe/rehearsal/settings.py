@@ -38,6 +38,14 @@ class Isolation(str, Enum):
     OFF = "off"
 
 
+class Network(str, Enum):
+    """What of the network is in reach of an isolated script."""
+
+    NONE = "none"
+    READ_ONLY = "read-only"
+    """GET and HEAD over HTTP, without the user's credentials."""
+
+
 class Confirm(str, Enum):
     """Whether a script that failed runs once more, on one process, before it is accused."""
 
@@ -68,6 +76,7 @@ class RehearsalOptions:
     """What all processes together may hold of this machine's memory; None: a safe share of what is free."""
     shrink: Shrink = Shrink.AUTO
     isolation: Isolation = Isolation.AUTO
+    network: Network = Network.NONE
     confirm: Confirm = Confirm.AUTO
     short_epochs: bool = False
     """Cut long epochs, and end a training of many once it has shown what it does; the rest of the script runs."""
@@ -123,6 +132,8 @@ class ProcessSettings:
     """Whether devices take more than they hold."""
     offline: bool
     """Whether the network is out of reach (isolated)."""
+    reads_network: bool
+    """Whether it can be read from, through the isolation's reader, and nothing can be sent."""
     native: NativeFiles
 
     def write(self, directory: Path) -> Path:

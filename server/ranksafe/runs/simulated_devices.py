@@ -68,6 +68,7 @@ def settings_for(
     script: Path,
     directory: Path,
     offline: bool,
+    reads_network: bool = False,
 ) -> ProcessSettings:
     """What every process is told."""
     driver, context = overhead(devices.memory_bytes)
@@ -89,6 +90,7 @@ def settings_for(
         forecast=options.forecast,
         unbounded=options.unbounded,
         offline=offline,
+        reads_network=reads_network,
         native=devices.native,
     )
 

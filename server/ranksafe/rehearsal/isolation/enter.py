@@ -36,6 +36,7 @@ from ranksafe.rehearsal.isolation.bounds import Bounds, be_ended_first
 from ranksafe.rehearsal.isolation.events import EventBook
 from ranksafe.rehearsal.isolation.file_tree import FileTree
 from ranksafe.rehearsal.isolation.first_process import PASSED_ON, FirstProcess, start_command
+from ranksafe.rehearsal.isolation.reader import Reader
 from ranksafe.rehearsal.isolation.specification import (
     NOT_ENTERED,
     ROOT_FOLDER,
@@ -57,7 +58,10 @@ def main(arguments: Sequence[str]) -> int:
     be_ended_first()
     parent = os.getppid()
     template = warm.reach(specification.run_directory) if specification.namespaces else None
+    reader = None
     try:
+        if specification.reads_network:
+            reader = Reader(specification.run_directory, book)
         if specification.namespaces:
             _prepare_folders(specification)
             _enter_users_and_processes()
@@ -72,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
         os.close(status_pipe[0])
         os.close(lease_pipe[1])
         start = functools.partial(start_command, arguments[2:], template)
-        _be_first(specification, book, start, status_pipe[1], lease_pipe[0])
+        _be_first(specification, book, start, reader, status_pipe[1], lease_pipe[0])
     if template is not None:
         template.close()
     os.close(status_pipe[1])
@@ -116,7 +120,12 @@ def _enter_users_and_processes() -> None:
 
 
 def _be_first(
-    specification: Specification, book: EventBook, start: Callable[[], int], status: int, lease: int
+    specification: Specification,
+    book: EventBook,
+    start: Callable[[], int],
+    reader: Reader | None,
+    status: int,
+    lease: int,
 ) -> NoReturn:
     """The first process of the namespace; never returns."""
     try:
@@ -124,6 +133,8 @@ def _be_first(
         if not specification.namespaces:
             kernel.adopt_orphans()
             os.chdir(specification.working_directory)
+        if reader is not None:
+            reader.listen()
         bounds = Bounds(specification, book, tree)
         if specification.namespaces:
             _leave_old_root(specification)

@@ -20,6 +20,12 @@ OFFLINE: Mapping[str, str] = {
 }
 """Caches are still read."""
 
+THROUGH_THE_READER: Mapping[str, str] = {
+    "HF_HUB_DISABLE_XET": "1",
+    "HF_HUB_ENABLE_HF_TRANSFER": "0",
+}
+"""Downloads in compiled code know of no reader: huggingface_hub has the same in Python."""
+
 NOTHING_SENT: Mapping[str, str] = {
     "DO_NOT_TRACK": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",

@@ -21,12 +21,13 @@ from ranksafe.rehearsal.isolation.environment import (
     ISOLATED_VARIABLE,
     NOTHING_SENT,
     OFFLINE,
+    THROUGH_THE_READER,
     without_secrets,
 )
 from ranksafe.rehearsal.isolation.memory import host_memory_bound
 from ranksafe.rehearsal.isolation.node import node_name
 from ranksafe.rehearsal.isolation.specification import Specification
-from ranksafe.rehearsal.settings import Isolation
+from ranksafe.rehearsal.settings import Isolation, Network
 
 _MOST_SCRATCH_BYTES = 32 << 30
 _CACHES = (
@@ -48,6 +49,8 @@ class IsolationPlan:
     """Whether files and network are out of reach; else only libraries' own switches and stand-ins act."""
     offline: bool
     """Whether nothing outside this machine may be contacted (`ProcessSettings.offline`)."""
+    reads_network: bool
+    """Whether it may be read from, and nothing sent (`ProcessSettings.reads_network`)."""
     prefix: tuple[str, ...]
     environment: Mapping[str, str | None]
     """Changes; None: the variable goes."""
@@ -77,6 +80,7 @@ def plan_isolation(
     environment: Mapping[str, str],
     folders: Iterable[Path] = (),
     nodes: int = 1,
+    network: Network = Network.NONE,
     host_memory_bytes: int | None = None,
     disk_bytes: int | None = None,
 ) -> IsolationPlan:
@@ -92,6 +96,8 @@ def plan_isolation(
     if choice is Isolation.REQUIRED and why_not is not None:
         raise RehearsalNotPossible(_REQUIRED.filled(reason=why_not))
     isolated = choice is not Isolation.OFF and why_not is None
+    kept_away = choice is not Isolation.OFF
+    reads = kept_away and network is Network.READ_ONLY and _starts_in_between()
     bound = host_memory_bytes or host_memory_bound()
     disk = disk_bytes or min(bound // 2, _MOST_SCRATCH_BYTES)
     names = (socket.gethostname(), *(node_name(each) for each in range(nodes) if nodes > 1))
@@ -105,13 +111,16 @@ def plan_isolation(
         disk_bytes=disk,
         shared_memory_bytes=max(bound // 2, 64 << 20),
         host_memory_bytes=bound,
+        reads_network=reads,
     )
+    thrown_away = _READS_AND_THROWN_AWAY if reads else _THROWN_AWAY
     return IsolationPlan(
         isolated=isolated,
-        offline=choice is not Isolation.OFF,
+        offline=kept_away and not reads,
+        reads_network=reads,
         prefix=_prefix(specification, run),
-        environment=_changes(choice, environment, isolated),
-        modified=(_THROWN_AWAY, _NO_SECRETS) if isolated else (),
+        environment=_changes(choice, environment, isolated, reads),
+        modified=(thrown_away, _NO_SECRETS) if isolated else (),
         limits=_limits(choice, why_not),
         run_directory=run,
     )
@@ -119,7 +128,7 @@ def plan_isolation(
 
 def _prefix(specification: Specification, run: Path) -> tuple[str, ...]:
     """Without namespaces the bounds are watched all the same, where there is a /proc to look into."""
-    if not sys.platform.startswith("linux"):
+    if not _starts_in_between():
         return ()
     try:
         path = specification.write(run)
@@ -128,13 +137,19 @@ def _prefix(specification: Specification, run: Path) -> tuple[str, ...]:
     return (sys.executable, "-I", str(PROGRAM), str(path), "--")
 
 
+def _starts_in_between() -> bool:
+    """Whether `enter` can stand between the command and who starts it."""
+    return sys.platform.startswith("linux")
+
+
 def _changes(
-    choice: Isolation, environment: Mapping[str, str], isolated: bool
+    choice: Isolation, environment: Mapping[str, str], isolated: bool, reads_network: bool
 ) -> dict[str, str | None]:
     if choice is Isolation.OFF:
         return dict(NOTHING_SENT)
     overlays = {ISOLATED_VARIABLE: "1" if isolated else None}
-    return {**without_secrets(environment), **OFFLINE, **NOTHING_SENT, **overlays}
+    network = THROUGH_THE_READER if reads_network else OFFLINE
+    return {**without_secrets(environment), **network, **NOTHING_SENT, **overlays}
 
 
 def _limits(choice: Isolation, why_not: Translated | None) -> tuple[Translated, ...]:
@@ -166,6 +181,11 @@ _CANNOT_WRITE = Translated(
 _THROWN_AWAY = Translated(
     en="isolated: no network, and everything the script wrote, renamed or removed was thrown away",
     zh_cn="已隔离：没有网络；脚本写入、重命名或删除的一切均已丢弃",
+)
+_READS_AND_THROWN_AWAY = Translated(
+    en="isolated: the network can only be read from (GET and HEAD, without your tokens), and everything the script "
+    "wrote, renamed, removed or downloaded was thrown away",
+    zh_cn="已隔离：只能从网络读取（GET 和 HEAD，不带你的令牌）；脚本写入、重命名、删除或下载的一切均已丢弃",
 )
 _NO_SECRETS = Translated(
     en="secrets in the environment (tokens, keys, passwords) were replaced by worthless values",

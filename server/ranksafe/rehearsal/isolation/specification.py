@@ -33,6 +33,8 @@ class Specification:
     shared_memory_bytes: int
     """Size of /dev/shm."""
     host_memory_bytes: int | None
+    reads_network: bool = False
+    """Whether a process outside reads from the network for the script."""
     scratch_on_disk: bool | None = None
     """None: where memory cannot hold it."""
 

@@ -167,8 +167,10 @@ OF_KIND = {
         "若允许脚本写入你的文件夹：--isolation off。",
     ),
     "network": Translated(
-        en="A rehearsal has no network. Download what the script needs beforehand, or let --shrink on stand in for it.",
-        zh_cn="预演没有网络。请事先下载脚本所需的文件，或用 --shrink on 以替代品代替。",
+        en="A rehearsal has no network. Download what the script needs beforehand, let it be read (--network "
+        "read-only), or let --shrink on stand in for it.",
+        zh_cn="预演没有网络。请事先下载脚本所需的文件，允许读取网络（--network read-only），"
+        "或用 --shrink on 以替代品代替。",
     ),
     "time": Translated(
         en="The time ran out while every rank was computing: CPUs are slower than GPUs. Allow more time, or use "

@@ -82,6 +82,7 @@ class SimulatedTarget:
             script=request.script,
             directory=directory,
             offline=isolation.offline,
+            reads_network=isolation.reads_network,
         )
         environment = isolation.changed(environment)
         give_devices(environment, settings.write(directory), ranks, request.environment)
@@ -185,6 +186,7 @@ def _isolation(
             environment=environment,
             folders=[request.script.absolute().parent],
             nodes=request.rehearsal.nodes,
+            network=request.rehearsal.network,
             host_memory_bytes=request.rehearsal.host_memory_bytes,
         )
     except RehearsalNotPossible as error:

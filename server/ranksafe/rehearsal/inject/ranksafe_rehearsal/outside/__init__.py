@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import folders, hub, network, programs, trackers
+from . import folders, hub, network, programs, reading, trackers
 
 
 def install(chosen: Any) -> None:
     """Stand between this process and the outside, before or after the libraries are imported.
 
-    ``chosen``: the rehearsal's settings; only where it is ``offline`` the network is refused.
+    ``chosen``: the rehearsal's settings; only where it is ``offline`` or ``reads_network`` the network is refused.
     """
-    if chosen.offline:
+    if chosen.reads_network:
+        reading.install()
+    if chosen.offline or chosen.reads_network:
         network.install()
     folders.install()
     programs.install()

@@ -47,19 +47,19 @@ def _watch(event: str, arguments: tuple[Any, ...]) -> None:
         return
     if event in _CONNECTING:
         address = arguments[1]
-        if isinstance(address, tuple) and address and not _is_local(address[0]):
-            raise NoNetwork(errno.ENETUNREACH, _refuse(_text(address[0])))
-    elif event in _RESOLVING and not _is_local(arguments[0], resolved=False):
-        raise NoNames(socket.EAI_AGAIN, _refuse(_text(arguments[0])))
+        if isinstance(address, tuple) and address and not is_local(address[0]):
+            raise NoNetwork(errno.ENETUNREACH, _refuse(as_text(address[0])))
+    elif event in _RESOLVING and not is_local(arguments[0], resolved=False):
+        raise NoNames(socket.EAI_AGAIN, _refuse(as_text(arguments[0])))
 
 
-def _is_local(host: Any, resolved: bool = True) -> bool:
+def is_local(host: Any, resolved: bool = True) -> bool:
     """Whether ``host`` is this machine. An address needs no resolving, so asking for one reveals nothing."""
     if host is None:
         return True
     if not isinstance(host, (str, bytes, bytearray)):
         return True  # a packet or netlink address: no way out through a name
-    name = _text(host).rstrip(".").lower()
+    name = as_text(host).rstrip(".").lower()
     try:
         address = ipaddress.ip_address(name.split("%")[0])
     except ValueError:
@@ -74,7 +74,8 @@ def _is_node(name: str) -> bool:
     return name.startswith("node-") and name[5:].isdigit()
 
 
-def _text(host: Any) -> str:
+def as_text(host: Any) -> str:
+    """A host as it is written, whichever type it was given as."""
     return host.decode("ascii", "replace") if isinstance(host, (bytes, bytearray)) else str(host)
 
 

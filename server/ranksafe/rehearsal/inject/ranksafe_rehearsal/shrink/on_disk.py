@@ -1,4 +1,7 @@
-"""What of a model repository is on disk: in a folder, or in the Hugging Face cache. Reads files, loads no weights."""
+"""What of a model repository is on disk: in a folder, or in the Hugging Face cache. Reads files, loads no weights.
+
+Where the rehearsal may read from the network, small files that are missing are fetched first, weights never.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import json
 import os
 import struct
 from typing import Any
+
+from .. import settings
 
 CONFIG = "config.json"
 TOKENIZER_FILES = (
@@ -58,9 +63,19 @@ def find(
         from huggingface_hub import try_to_load_from_cache  # type: ignore[import-not-found]
 
         path = try_to_load_from_cache(name, file, cache_dir=cache_directory, revision=revision)
-    except Exception:  # an invalid id, or a version without the function
+        if path is None and _may_be_fetched(file):
+            from huggingface_hub import hf_hub_download
+
+            path = hf_hub_download(name, file, cache_dir=cache_directory, revision=revision)
+    except Exception:  # an invalid id, no such file or network, or a version without the function
         return None
     return path if isinstance(path, str) else None
+
+
+def _may_be_fetched(file: str) -> bool:
+    chosen = settings.current()
+    small = (CONFIG, *TOKENIZER_FILES, *OTHER_FILES)
+    return chosen is not None and chosen.reads_network and os.path.basename(file) in small
 
 
 class Repository:

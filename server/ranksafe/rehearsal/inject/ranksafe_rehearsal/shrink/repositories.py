@@ -24,7 +24,6 @@ class Repositories:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self.mode = "on" if settings.shrink == "work" else settings.shrink
-        self.offline = settings.offline
         self._decided: dict[str, str | None] = {}
         self._facts: dict[str, Mapping[str, Any]] = {}
         self._vocabulary = _LEAST_VOCABULARY
