@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -43,7 +44,8 @@ Fit = Callable[..., Answer]
 
 @pytest.fixture
 def fit(rehearsal_environment: RehearsalEnvironment, tmp_path: Path) -> Fit:
-    """Call the command on a script, given as text, on one GPU unless told otherwise."""
+    """Call the command on a script, given as text, on one GPU unless told otherwise; ``stop_at``: as Ctrl+C does, when
+    this was said."""
     native = next(
         folder
         for folder in Path(rehearsal_environment.native.devices).parents
@@ -56,11 +58,11 @@ def fit(rehearsal_environment: RehearsalEnvironment, tmp_path: Path) -> Fit:
     project = tmp_path / "project"
     project.mkdir()
 
-    def call(script: str, *words: str, gpus: int = 1) -> Answer:
+    def call(script: str, *words: str, gpus: int = 1, stop_at: str = "") -> Answer:
         (project / "train.py").write_text(textwrap.dedent(script), encoding="utf-8")
         paths = [str(ROOT / "server"), str(ROOT / "rules")]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        done = subprocess.run(
+        process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "ranksafe", "fit", "train.py", "--yes", "--warm", "off"),
                 *("--gpus", str(gpus), "--python", str(rehearsal_environment.interpreter)),
@@ -74,10 +76,19 @@ def fit(rehearsal_environment: RehearsalEnvironment, tmp_path: Path) -> Fit:
                 "XDG_CACHE_HOME": str(cache.parent),
             },
             stdin=subprocess.DEVNULL,
-            capture_output=True,
+            stdout=(out := tmp_path / "out").open("wb"),
+            stderr=subprocess.PIPE,
+            # A shell starts what is in the background with SIGINT ignored.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             text=True,
         )
-        return Answer(done.returncode, done.stdout, done.stderr)
+        error = ""
+        assert process.stderr is not None
+        for line in process.stderr:
+            error += line
+            if stop_at and stop_at in line:
+                process.send_signal(signal.SIGINT)
+        return Answer(process.wait(), out.read_text(encoding="utf-8"), error)
 
     return call
 
@@ -231,3 +242,60 @@ def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> No
     count = 2 * 32000 * 2048 + 2 * layer + 2048
     assert told["peak"]["parts"]["parameters"] == 2 * count
     assert any("built from its configuration" in each for each in told["run"]["modified"])
+
+
+EXPOSED = """
+import argparse, torch
+from torch import nn
+parser = argparse.ArgumentParser()
+parser.add_argument("--batch-size", type=int, default=4)
+parser.add_argument("--gradient_accumulation_steps", type=int, default=1)
+parser.add_argument("--seq-len", type=int, default=512)
+parser.add_argument("--bf16", action="store_true")
+options = parser.parse_args()
+size = 4096
+layers = [nn.Sequential(nn.Linear(size, size), nn.Tanh()) for _ in range(4)]
+model = nn.Sequential(*layers).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+for step in range(5):
+    for _ in range(options.gradient_accumulation_steps):
+        rows = options.batch_size * options.seq_len
+        with torch.autocast("cuda", torch.bfloat16, enabled=options.bf16):
+            loss = model(torch.randn(rows, size, device="cuda")).sum()
+        loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_what_would_make_it_fit_is_found_by_running_it(fit: Fit) -> None:
+    words = ["--gpu-memory", "4GiB", "--output-format", "json"]
+    script = ["--", "--batch-size=64"]
+    told = fit(EXPOSED, *words, "--search", "--max-runs", "3", *script).told
+    assert told["fits"] == "does-not-fit"
+    found = told["search"]
+    smaller, half, shorter = found["trials"]
+    assert smaller["change"] == ["--batch-size 64 → 32", "--gradient_accumulation_steps 1 → 2"]
+    assert (half["change"], shorter["change"]) == (["--bf16"], ["--seq-len 512 → 256"])
+    assert (smaller["fits"], shorter["fits"], found["recommended"]) == ("fits", "fits", 0)
+    # Half the rows: of 32 × 512 rows each layer keeps two tensors less.
+    rows = 32 * 512 * 4096 * 4
+    assert smaller["needs"]["allocated"] < told["needs"]["allocated"] - 4 * rows
+    assert half["fits"] != "fits"
+    typed = smaller["command"]
+    assert typed[:3] == ["ranksafe", "fit", "train.py"]
+    assert typed[-4:] == ["--", "--batch-size=32", "--gradient_accumulation_steps", "2"]
+    assert "--search" not in typed
+    again = fit(EXPOSED, *words, "--", *smaller["arguments"]).told
+    assert again["needs"] == smaller["needs"]
+
+
+def test_a_search_that_is_stopped_keeps_what_is_known(fit: Fit) -> None:
+    words = ["--gpu-memory", "4GiB", "--search", "--lang", "en", "--", "--batch-size", "64"]
+    answer = fit(EXPOSED, *words, stop_at="run 2 of at most 6: --bf16")
+    assert answer.status == 130
+    lines = answer.out.splitlines()
+    assert lines[0].startswith("does not fit 1 × NVIDIA H100")
+    known = lines.index("what would make it fit (1 more runs):")
+    assert "--batch-size 64 → 32, --gradient_accumulation_steps 1 → 2: needs 3." in lines[known + 1]
+    assert lines[known + 3] == "the search was stopped; this is what is known"

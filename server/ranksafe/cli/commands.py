@@ -95,6 +95,7 @@ COMMANDS: Final[dict[str, Entry]] = {
         examples=(
             "fit train.py --gpus 8 --device-model h100",
             "fit train.py --gpu-memory 24GiB --must-fit -- --batch-size 8",
+            "fit train.py --gpus 2 --search",
         ),
     ),
     "prove": Entry(

@@ -5,22 +5,29 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import dataclass
+from pathlib import Path
 
 from ranksafe.cli.argument_types import positive
+from ranksafe.cli.output import fit_search, run_as_github
 from ranksafe.cli.output import forecast as answer
-from ranksafe.cli.output import run_as_github
 from ranksafe.cli.rehearse import steps
 from ranksafe.cli.run_options import add_common_arguments, add_rehearsal_arguments, request_of
 from ranksafe.cli.running import STATUS, Shown, show_run, summarize
 from ranksafe.cli.terminal import note, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.settings import DEFAULT_GPUS
+from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.fit import Fits, Forecast, as_forecast, forecast_of, out_of_memory
+from ranksafe.runs.fit_arguments import exposed
+from ranksafe.runs.fit_search import Change, Trial, changed, search, trial_of
 from ranksafe.runs.model import Outcome, RunRequest, RunResult
+from ranksafe.runs.what_is_started import with_its_file
 
 _DEVICE_MODEL = "h100"
 _STEPS = 3
 """Optimizers take their memory in the first step, so it is the second that shows the peak; one more to be sure."""
+_MOST_RUNS = 6
 _HELP = {
     "gpus": Translated(
         "GPUs, per node (default: {default})", "每个节点的 GPU 数（默认：{default}）"
@@ -32,11 +39,25 @@ _HELP = {
         "0：运行到结束，不做缩减",
     ).filled(default=_STEPS),
     "must": Translated("status 1 where it does not fit", "放不下时以状态 1 退出"),
+    "search": Translated(
+        "where it is tight or does not fit, tell what would: the same again with one thing changed that the script "
+        "exposes (micro-batch, checkpointing, precision, length), then with more GPUs",
+        "很紧张或放不下时，给出怎样才能放下：每次改动脚本公开的一项（micro-batch、激活重计算、精度、长度）再运行，"
+        "最后增加 GPU",
+    ),
+    "runs": Translated(
+        "of --search: at most N runs more (default: {default})",
+        "用于 --search：最多再运行 N 次（默认：{default}）",
+    ).filled(default=_MOST_RUNS),
     "devices": Translated("GPUs", "GPU"),
 }
 _ONCE_MORE = Translated(
     "memory ran out: the same once more on GPUs without a bound, to see what it needs",
     "显存不足：在没有上限的 GPU 上再运行一次，以了解实际需求",
+)
+_TRYING = Translated(
+    "what would make it fit: run {count} of at most {most}: {change}",
+    "怎样才能放下：第 {count} 次运行（最多 {most} 次）：{change}",
 )
 _COLORS = {Fits.YES: "green", Fits.TIGHT: "yellow", Fits.NO: "red"}
 
@@ -53,6 +74,10 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     )
     parser.add_argument("--steps", type=steps, default=_STEPS, metavar="N|auto", help=text("steps"))
     parser.add_argument("--must-fit", action="store_true", help=text("must"))
+    parser.add_argument("--search", action="store_true", help=text("search"))
+    parser.add_argument(
+        "--max-runs", type=positive, default=_MOST_RUNS, metavar="N", help=text("runs")
+    )
     add_rehearsal_arguments(
         parser, language, title=text("devices"), device_model=_DEVICE_MODEL, for_memory=True
     )
@@ -73,7 +98,12 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         note(_ONCE_MORE.in_language(language))
         unbounded = _without_bound(request, arguments, language)
     forecast = forecast_of(request, arguments.gpus, result, unbounded)
-    _print(forecast, request, shown, arguments, language)
+    searched = None
+    if arguments.search and forecast is not None and forecast.fits is not Fits.YES:
+        searched = _search(request, forecast, arguments, language)
+    _print(forecast, request, shown, searched, arguments, language)
+    if searched is not None and searched.stopped:
+        return STATUS[Outcome.CANCELLED]
     if forecast is None:
         return STATUS[result.outcome]
     return int(arguments.must_fit and forecast.fits is Fits.NO)
@@ -82,15 +112,72 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
 def _without_bound(
     request: RunRequest, arguments: argparse.Namespace, language: Language
 ) -> RunResult | None:
-    quiet = argparse.Namespace(**{**vars(arguments), "quiet": True})
-    shown = show_run(as_forecast(request, unbounded=True), quiet, language, output_is_data=True)
+    shown = _again(as_forecast(request, unbounded=True), arguments, language)
     return shown.result if isinstance(shown, Shown) else None
+
+
+def _again(request: RunRequest, arguments: argparse.Namespace, language: Language) -> Shown | int:
+    """A further run: neither the script's output nor a refusal is the answer."""
+    quiet = argparse.Namespace(**{**vars(arguments), "quiet": True, "output_format": "text"})
+    return show_run(request, quiet, language, output_is_data=True)
+
+
+@dataclass(slots=True)
+class _Searched:
+    trials: list[Trial]
+    stopped: bool = False
+
+
+class _Stopped(Exception):
+    """By Ctrl+C."""
+
+
+def _search(
+    request: RunRequest, first: Forecast, arguments: argparse.Namespace, language: Language
+) -> _Searched:
+    """Further forecasts; Ctrl+C ends them, and what is known is kept."""
+    searched = _Searched([])
+
+    def run(change: Change) -> Trial:
+        told = ", ".join(change.told)
+        count = len(searched.trials) + 1
+        note(
+            _TRYING.filled(count=count, most=arguments.max_runs, change=told).in_language(language)
+        )
+        wanted = changed(request, change)
+        shown = _again(wanted, arguments, language)
+        if isinstance(shown, int):
+            if shown == STATUS[Outcome.CANCELLED]:
+                raise _Stopped
+            return Trial(change, Outcome.NOT_STARTED, None)
+        if shown.result.outcome is Outcome.CANCELLED:
+            raise _Stopped
+        return trial_of(change, wanted, shown.result, first)
+
+    found = exposed(_file_of(request), request.arguments)
+    tried = search(request, arguments.gpus, first, found, most_runs=arguments.max_runs, run=run)
+    try:
+        for trial in tried:
+            searched.trials.append(trial)
+    except (_Stopped, KeyboardInterrupt):
+        searched.stopped = True
+    return searched
+
+
+def _file_of(request: RunRequest) -> Path | None:
+    """The file whose arguments can be set on the command line: a shell script decides what it passes on."""
+    try:
+        file = with_its_file(request).script if request.module else request.script
+    except RunNotPossible:
+        return None
+    return file if file.suffix == ".py" else None
 
 
 def _print(
     forecast: Forecast | None,
     request: RunRequest,
     shown: Shown,
+    searched: _Searched | None,
     arguments: argparse.Namespace,
     language: Language,
 ) -> None:
@@ -99,6 +186,9 @@ def _print(
     is_answered = forecast is not None or result.outcome is Outcome.SUCCEEDED
     if kind == "json":
         told = answer.as_json(forecast, request, number, result, language)
+        told["search"] = searched and fit_search.as_json(
+            searched.trials, arguments.words, language, stopped=searched.stopped
+        )
         print(json.dumps(told, ensure_ascii=False, indent=2))
         return
     style = style_for(arguments.color, sys.stderr)
@@ -107,12 +197,22 @@ def _print(
         if kind == "github":
             print(run_as_github.render(result, language), end="")
         return
+    lines: list[str] = []
+    if searched is not None:
+        lines = fit_search.as_text(
+            searched.trials, arguments.words, language, stopped=searched.stopped
+        )
     if kind == "github":
         must_fit = arguments.must_fit
-        print(answer.as_github(forecast, request, number, language, must_fit=must_fit), end="")
+        command = answer.as_github(
+            forecast, request, number, language, must_fit=must_fit, more=lines
+        )
+        print(command, end="")
         return
     headline = answer.headline(forecast, request, number, language)
     color = "cyan" if forecast is None else _COLORS[forecast.fits]
     print(style_for(arguments.color, sys.stdout).paint(color, headline))
     for line in () if forecast is None else answer.details(forecast, language):
         print(f"  {line}")
+    for line in lines:
+        print(line)

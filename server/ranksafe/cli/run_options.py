@@ -227,6 +227,7 @@ def _take_script_arguments(parser: argparse.ArgumentParser) -> None:
         given = list(sys.argv[1:] if words is None else words)
         at = given.index("--") if "--" in given else len(given)
         arguments = parse(given[:at], namespace)
+        arguments.words = given[:at]
         arguments.script_arguments = given[at + 1 :]
         return arguments
 

@@ -136,10 +136,10 @@ def headline(
     return sentence.filled(
         number=number,
         model=device_model(request.rehearsal.device_model).name,
-        range=f"{_gib(need.least)} – {_gib(need.most)}",
-        likely=_gib(need.likely),
-        least=_gib(need.least),
-        capacity=_gib(forecast.capacity),
+        range=f"{gib(need.least)} – {gib(need.most)}",
+        likely=gib(need.likely),
+        least=gib(need.least),
+        capacity=gib(forecast.capacity),
     ).in_language(language)
 
 
@@ -159,17 +159,17 @@ def _details(forecast: Forecast) -> Iterator[Translated]:
         )
         yield _composition(device.peak)
     yield _COUNTED.filled(
-        allocated=_gib(need.allocated),
-        context=_gib(need.context),
-        least=_gib(need.least),
-        cache=_gib(need.cache),
-        code=_gib(need.code),
-        groups=_gib(need.groups),
-        margin=_gib(need.margin),
+        allocated=gib(need.allocated),
+        context=gib(need.context),
+        least=gib(need.least),
+        cache=gib(need.cache),
+        code=gib(need.code),
+        groups=gib(need.groups),
+        margin=gib(need.margin),
     )
     for line in device.peak.lines[:_MOST_LINES] if forecast.is_whole else ():
         yield _LINE.filled(
-            size=_gib(line.size),
+            size=gib(line.size),
             blocks=line.blocks,
             part=_PARTS[line.part],
             place=_lines_of(line.frames) or _NO_LINE,
@@ -177,9 +177,9 @@ def _details(forecast: Forecast) -> Iterator[Translated]:
     smallest = forecast.smallest
     if smallest.need.likely < need.likely * (1 - _DIFFERENT):
         yield _DIFFER.filled(
-            least=_gib(smallest.need.likely),
+            least=gib(smallest.need.likely),
             smallest=smallest.number,
-            most=_gib(need.likely),
+            most=gib(need.likely),
             largest=device.number,
         )
     if forecast.ran_out and forecast.failure is None:
@@ -222,14 +222,15 @@ def _composition(peak: MemoryPeak) -> Translated:
     if rest >= _SMALLEST_PART * peak.allocated:
         told.append((_REST, rest))
     return Translated(
-        " · ".join(f"{name.en} {_gib(size)}" for name, size in told),
-        " · ".join(f"{name.zh_cn} {_gib(size)}" for name, size in told),
+        " · ".join(f"{name.en} {gib(size)}" for name, size in told),
+        " · ".join(f"{name.zh_cn} {gib(size)}" for name, size in told),
     )
 
 
-def _gib(size: int) -> str:
-    gib = size / 2**30
-    return f"{gib:.1f}" if gib >= 1 else f"{gib:.2f}"
+def gib(size: int) -> str:
+    """Of bytes, without the unit."""
+    number = size / 2**30
+    return f"{number:.1f}" if number >= 1 else f"{number:.2f}"
 
 
 def as_json(
@@ -261,12 +262,12 @@ def as_json(
         "summary": headline(forecast, request, number, language),
         "notes": details(forecast, language),
         "capacity": forecast.capacity,
-        "needs": _need(forecast.largest, is_whole=forecast.is_whole),
+        "needs": needs_json(forecast.largest, is_whole=forecast.is_whole),
         "peak": _peak(forecast.largest.peak),
         "devices": [
             {
                 "gpu": each.number,
-                "needs": _need(each, is_whole=forecast.is_whole),
+                "needs": needs_json(each, is_whole=forecast.is_whole),
                 "peak": _peak(each.peak),
             }
             for each in forecast.devices
@@ -274,7 +275,8 @@ def as_json(
     }
 
 
-def _need(device: DeviceNeed, *, is_whole: bool) -> dict[str, int | None]:
+def needs_json(device: DeviceNeed, *, is_whole: bool) -> dict[str, int | None]:
+    """In bytes; ``is_whole``: as `Forecast`'s."""
     need = device.need
     return {
         "at_least": need.least,
@@ -321,8 +323,9 @@ def as_github(
     language: Language,
     *,
     must_fit: bool,
+    more: Sequence[str] = (),
 ) -> str:
-    """A notice where it fits, a warning where it may not, an error where it does not and must."""
+    """A notice where it fits, a warning where it may not, an error where it does not and must; ``more``: lines."""
     level = "notice"
     if forecast is not None and forecast.fits is not Fits.YES:
         level = "error" if must_fit and forecast.fits is Fits.NO else "warning"
@@ -331,7 +334,7 @@ def as_github(
     if frame is not None:
         properties |= {"file": in_checkout(frame.filename), "line": frame.line}
     notes = [] if forecast is None else details(forecast, language)
-    text = "\n".join([headline(forecast, request, number, language), *notes])
+    text = "\n".join([headline(forecast, request, number, language), *notes, *more])
     return command(level, properties, text)
 
 

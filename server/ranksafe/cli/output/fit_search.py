@@ -1,0 +1,171 @@
+"""What would make it fit: as a table, and as JSON."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ranksafe.cli.output.forecast import gib, needs_json
+from ranksafe.localization import Language, Translated
+from ranksafe.runs.fit import Fits
+from ranksafe.runs.fit_search import GPUS, Change, Trial
+
+_OURS = {"--search": False, "--max-runs": True, "--gpus": True}
+"""Options that a command for one change is told without, or anew, and whether a value follows."""
+_HEADLINE = Translated(
+    "what would make it fit ({runs} more runs):", "怎样才能放下（另外运行 {runs} 次）："
+)
+_NOTHING_EXPOSED = Translated(
+    "what would make it fit: not tried, because no argument of the script is known to decide its memory (micro-batch, "
+    "length, checkpointing, precision), and more GPUs are not in question",
+    "怎样才能放下：未尝试，因为脚本没有已知会决定显存的参数（micro-batch、长度、激活重计算、精度），也无法增加 GPU",
+)
+_STOPPED = Translated(
+    "the search was stopped; this is what is known", "搜索已停止；以上是已知的结果"
+)
+_ROW = Translated(
+    "{change}: needs {range} of {capacity} GiB: {fits}",
+    "{change}：需要 {range} GiB（共 {capacity} GiB）：{fits}",
+)
+_WORDS = {
+    Fits.YES: Translated("fits", "可放入"),
+    Fits.TIGHT: Translated("tight", "很紧张"),
+    Fits.NO: Translated("does not fit", "无法放入"),
+}
+_NO_FORECAST = Translated(
+    "{change}: no forecast, the run ended in another way ({reason})",
+    "{change}：没有预测，运行以其他方式结束（{reason}）",
+)
+_TOO_SHORT = Translated(
+    "{change}: no forecast, the run made {steps} optimizer steps, too few to show the peak",
+    "{change}：没有预测，运行只做了 {steps} 个优化器步，不足以显示峰值",
+)
+_OTHER_BATCH = Translated(
+    "the effective batch becomes {part} of what it was, unless the script makes up for it",
+    "有效批大小变为原来的 {part}，除非脚本自行补偿",
+)
+_OTHER_RANKS = Translated(
+    "with more data-parallel ranks the effective batch grows",
+    "数据并行的 rank 增多时，有效批大小会增大",
+)
+_BEST = Translated("the least change that fits: {change}", "能放下的最小改动：{change}")
+_NONE = Translated(
+    "none of these alone is known to make it fit", "以上任何一项单独改动都不能确定可放下"
+)
+
+
+def as_text(
+    trials: Sequence[Trial], words: Sequence[str], language: Language, *, stopped: bool
+) -> list[str]:
+    """The lines; ``words``: those of our own command line."""
+    return [
+        each if isinstance(each, str) else each.in_language(language)
+        for each in _lines(trials, words, stopped)
+    ]
+
+
+def _lines(
+    trials: Sequence[Trial], words: Sequence[str], stopped: bool
+) -> Iterator[Translated | str]:
+    if not trials and not stopped:
+        yield _NOTHING_EXPOSED
+        return
+    yield _HEADLINE.filled(runs=len(trials))
+    for trial in trials:
+        for each in (_row(trial), _remark(trial)):
+            if each is not None:
+                yield Translated(f"  {each.en}", f"  {each.zh_cn}")
+        yield "    " + shlex.join(command(trial.change, words))
+    if stopped:
+        yield _STOPPED
+    best = recommended(trials)
+    if best is not None:
+        yield _BEST.filled(change=_told(best.change))
+    elif trials:
+        yield _NONE
+
+
+def recommended(trials: Sequence[Trial]) -> Trial | None:
+    """The first kind of change that fits, with its largest value: the last of that kind that fits."""
+    fitting = [trial for trial in trials if trial.fits is Fits.YES]
+    return next(
+        (each for each in reversed(fitting) if each.change.what == fitting[0].change.what), None
+    )
+
+
+def command(change: Change, words: Sequence[str]) -> list[str]:
+    """What reproduces a row."""
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if skip:
+            skip = False
+        elif name in _OURS:
+            skip = _OURS[name] and not equals
+        else:
+            kept.append(word)
+    script = ["--", *change.arguments] if change.arguments else []
+    return ["ranksafe", "fit", *kept, "--gpus", str(change.gpus), *script]
+
+
+def as_json(
+    trials: Sequence[Trial], words: Sequence[str], language: Language, *, stopped: bool
+) -> dict[str, Any]:
+    """One object; sizes in bytes."""
+    best = recommended(trials)
+    return {
+        "stopped": stopped,
+        "recommended": None if best is None else trials.index(best),
+        "summary": as_text(trials, words, language, stopped=stopped),
+        "trials": [
+            {
+                "what": trial.change.what,
+                "change": list(trial.change.told),
+                "arguments": list(trial.change.arguments),
+                "gpus": trial.change.gpus,
+                "command": command(trial.change, words),
+                "keeps_effective_batch": None
+                if trial.change.what == GPUS
+                else trial.change.batch is None,
+                "fits": None if trial.fits is None else trial.fits.value,
+                "outcome": trial.outcome.value,
+                "needs": None
+                if trial.forecast is None or trial.fits is None
+                else needs_json(trial.forecast.largest, is_whole=True),
+            }
+            for trial in trials
+        ],
+    }
+
+
+def _row(trial: Trial) -> Translated:
+    forecast, change = trial.forecast, _told(trial.change)
+    if forecast is None:
+        return _NO_FORECAST.filled(change=change, reason=trial.reason or trial.outcome.value)
+    if trial.fits is None:
+        return _TOO_SHORT.filled(change=change, steps=forecast.largest.peak.steps)
+    need = forecast.largest.need
+    return _ROW.filled(
+        change=change,
+        range=f"{gib(need.least)} – {gib(need.most)}",
+        capacity=gib(forecast.capacity),
+        fits=_WORDS[trial.fits],
+    )
+
+
+def _told(change: Change) -> str:
+    return ", ".join(change.told)
+
+
+def _remark(trial: Trial) -> Translated | None:
+    """What else the change does, where it may help."""
+    if trial.fits in (None, Fits.NO):
+        return None
+    if trial.change.what == GPUS:
+        return _OTHER_RANKS
+    if trial.change.batch is None:
+        return None
+    before, after = trial.change.batch
+    return _OTHER_BATCH.filled(part=f"{after}/{before}")

@@ -1,0 +1,198 @@
+"""What would make it fit: the same forecast again, each time with one thing of the script's launch changed."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ranksafe.runs.fit import Fits, Forecast, forecast_of, margin_of
+from ranksafe.runs.fit_arguments import Argument, Exposed, What
+from ranksafe.runs.model import Outcome, RunRequest, RunResult
+
+GPUS = "gpus"
+_MOST_GPUS = 8
+"""More ranks than that are more than this machine should start for a question that was not asked."""
+_SHORTEST = 64
+_OF_NO_BATCH = frozenset(
+    {"parameters", "gradients", "optimizer-states", "buffers", "gathered", "reduced", "buckets"}
+    | {"workspaces"}
+)
+"""Parts of a peak that do not grow with the batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that is different."""
+
+    what: str
+    """A value of `What`, or `GPUS`."""
+    told: tuple[str, ...]
+    """As it is typed, from what to what: "--batch-size 8 → 2"."""
+    arguments: tuple[str, ...]
+    """Of the script, all of them."""
+    gpus: int
+    """Of each node."""
+    batch: tuple[int, int] | None = None
+    """The micro-batch from which to which, where the effective batch changes with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A forecast with a change."""
+
+    change: Change
+    outcome: Outcome
+    forecast: Forecast | None
+    reason: str = ""
+    """Why there is no forecast, in the run's own words."""
+    is_short: bool = False
+    """Whether it made fewer optimizer steps than show the peak, and the run without the change did not."""
+
+    @property
+    def fits(self) -> Fits | None:
+        """None where that is not known."""
+        return None if self.forecast is None or self.is_short else self.forecast.fits
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Changes of one kind, by size; the larger one is wanted."""
+
+    sizes: tuple[int, ...]
+    of: Callable[[int], Change]
+    size: int
+    """Without a change, more than all of them."""
+
+
+def trial_of(change: Change, request: RunRequest, result: RunResult, first: Forecast) -> Trial:
+    """What the run of a change showed; ``request``: the changed one."""
+    forecast = forecast_of(request, change.gpus, result, None)
+    if forecast is None:
+        failures = (*filter(None, [result.simulation_limit]), *result.failures)
+        return Trial(change, result.outcome, None, failures[0].message if failures else "")
+    seen, wanted = forecast.largest.peak.steps, first.largest.peak.steps
+    return Trial(change, result.outcome, forecast, is_short=seen < min(2, wanted))
+
+
+def changed(request: RunRequest, change: Change) -> RunRequest:
+    """The request with a change, for devices without a bound: it tells what is needed in one run."""
+    options = replace(request.rehearsal, unbounded=True)
+    target = f"simulated:{change.gpus}"
+    return replace(request, arguments=change.arguments, target=target, rehearsal=options)
+
+
+def search(
+    request: RunRequest,
+    per_node: int,
+    first: Forecast,
+    found: Exposed,
+    *,
+    most_runs: int,
+    run: Callable[[Change], Trial],
+) -> Iterator[Trial]:
+    """Every change that was tried, in order of what it costs the user: time, numbers, data, GPUs.
+
+    ``per_node``: devices of each node. Where the largest value that fits is looked for, it gets the runs that the
+    other kinds leave.
+    """
+    ways = list(_ways(request, per_node, first, found))
+    left = most_runs
+    for position, way in enumerate(ways):
+        if left < 1:
+            return
+        for trial in _largest(way, first, max(1, left - (len(ways) - position - 1)), run):
+            left -= 1
+            yield trial
+
+
+def _ways(request: RunRequest, per_node: int, first: Forecast, found: Exposed) -> Iterator[_Way]:
+    words = request.arguments
+    batch, length = found.numbers.get(What.MICRO_BATCH), found.numbers.get(What.LENGTH)
+    if batch is not None and (batch.number or 0) > 1:
+        yield _smaller_batches(words, per_node, batch, found)
+    for what in (What.CHECKPOINTING, What.PRECISION):
+        if what in found.turned_on:
+            argument, value = found.turned_on[what]
+            told = _told(argument, value)
+            yield _one(Change(what.value, (told,), tuple(argument.set_in(words, value)), per_node))
+    if length is not None and (length.number or 0) >= 2 * _SHORTEST:
+        yield _shorter(words, per_node, length)
+    if per_node < _MOST_GPUS and len(first.devices) == per_node * request.rehearsal.nodes:
+        gpus = min(_MOST_GPUS, 2 * per_node)
+        yield _one(Change(GPUS, (f"--gpus {per_node} → {gpus}",), words, gpus))
+
+
+def _one(change: Change) -> _Way:
+    return _Way((1,), lambda _size: change, 2)
+
+
+def _smaller_batches(words: Sequence[str], per_node: int, batch: Argument, found: Exposed) -> _Way:
+    number = batch.number or 1
+    accumulation = found.numbers.get(What.ACCUMULATION)
+    is_kept = What.WHOLE_BATCH in found.numbers or accumulation is not None
+    sizes = range(1, number)
+
+    def change(size: int) -> Change:
+        told, arguments = [_told(batch, str(size))], batch.set_in(words, str(size))
+        if accumulation is not None and What.WHOLE_BATCH not in found.numbers:
+            times = str((accumulation.number or 1) * (number // size))
+            told.append(_told(accumulation, times))
+            # What was not given stands at the end: the places of the words before it are as they were.
+            arguments = accumulation.set_in(arguments, times)
+        kept = None if is_kept else (number, size)
+        return Change(What.MICRO_BATCH.value, tuple(told), tuple(arguments), per_node, kept)
+
+    wanted = [size for size in sizes if number % size == 0] if is_kept else sizes
+    return _Way(tuple(wanted), change, number)
+
+
+def _shorter(words: Sequence[str], per_node: int, length: Argument) -> _Way:
+    number = length.number or 1
+    sizes = [number // part for part in (8, 4, 2) if number // part >= _SHORTEST]
+
+    def change(size: int) -> Change:
+        arguments = tuple(length.set_in(words, str(size)))
+        return Change(What.LENGTH.value, (_told(length, str(size)),), arguments, per_node)
+
+    return _Way(tuple(sizes), change, number)
+
+
+def _told(argument: Argument, value: str) -> str:
+    """A switch that is off has no value to show."""
+    if argument.value.lower() in ("", "false"):
+        return " ".join(argument.set_in((), value))
+    between = " " if argument.spelling.startswith("-") else "="
+    return f"{argument.spelling}{between}{argument.value} → {value}"
+
+
+def _largest(
+    way: _Way, first: Forecast, most_runs: int, run: Callable[[Change], Trial]
+) -> Iterator[Trial]:
+    """Bisection, begun where the composition of the peak lets the largest that fits be expected."""
+    low, high = -1, len(way.sizes)
+    below, above = (0, _without_batch(first)), (way.size, first.largest.need.most)
+    while most_runs > 0 and high - low > 1:
+        at = (low + high) // 2
+        if first.is_whole and below[1] < above[1]:
+            slope = (above[1] - below[1]) / (above[0] - below[0])
+            expected = below[0] + (first.capacity - below[1]) / slope
+            at = min(max(bisect_right(way.sizes, expected) - 1, low + 1), high - 1)
+        trial = run(way.of(way.sizes[at]))
+        most_runs -= 1
+        yield trial
+        if trial.forecast is None or trial.fits is None:
+            return
+        point = (way.sizes[at], trial.forecast.largest.need.most)
+        if trial.fits is Fits.YES:
+            low, below = at, point
+        else:
+            high, above = at, point
+
+
+def _without_batch(forecast: Forecast) -> int:
+    """What the device would need at most with an empty batch, roughly."""
+    device = forecast.largest
+    fixed = sum(size for part, size in device.peak.parts.items() if part in _OF_NO_BATCH)
+    grows = max(0, device.peak.allocated - fixed)
+    return device.need.most - int(grows * (1 + margin_of(device.peak)))
