@@ -299,3 +299,60 @@ def test_a_search_that_is_stopped_keeps_what_is_known(fit: Fit) -> None:
     known = lines.index("what would make it fit (1 more runs):")
     assert "--batch-size 64 → 32, --gradient_accumulation_steps 1 → 2: needs 3." in lines[known + 1]
     assert lines[known + 3] == "the search was stopped; this is what is known"
+
+
+SHARDED = """
+import os
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("nccl")
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+assert dist.get_world_size() == WORLD and dist.get_rank() < WORLD
+model = nn.Sequential(*(nn.Linear(4096, 4096, bias=False) for _ in range(4))).cuda()
+for layer in model:
+    fully_shard(layer)
+fully_shard(model)
+optimizer = torch.optim.AdamW(model.parameters())
+some = dist.new_group(range(2), backend="nccl")
+for _ in range(5):
+    loss = model(torch.randn(256, 4096, device="cuda")).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    dist.all_reduce(loss.detach())
+"""
+
+
+def test_one_rank_holds_what_each_of_two_does(fit: Fit) -> None:
+    script = SHARDED.replace("WORLD", "2")
+    all_of_them = fit(script, "--ranks", "all", "--output-format", "json", gpus=2).told
+    one = fit(script, "--ranks", "one", "--output-format", "json", gpus=2).told
+    assert (all_of_them["stands_for"], one["stands_for"]) == (1, 2)
+    assert len(all_of_them["devices"]) == 2
+    assert len(one["devices"]) == 1
+    assert one["needs"] == all_of_them["devices"][0]["needs"]
+    assert one["peak"]["parts"] == all_of_them["devices"][0]["peak"]["parts"]
+
+
+def test_many_ranks_are_one_that_holds_its_share(fit: Fit) -> None:
+    script = SHARDED.replace("WORLD", "64")
+    answer = fit(script, "--nodes", "8", "--output-format", "json", gpus=8)
+    told = answer.told
+    assert (answer.status, told["fits"], told["gpus"]) == (0, "fits", 64)
+    parts = told["peak"]["parts"]
+    assert parts["parameters"] == 4 * WEIGHT // 64
+    assert parts["optimizer-states"] == 8 * WEIGHT // 64
+    assert any("one rank stood for all 64" in note for note in told["notes"])
+
+
+def test_ranks_that_the_script_starts_itself_are_not_stood_for(fit: Fit) -> None:
+    script = """
+    import torch.multiprocessing as mp
+    if __name__ == "__main__":
+        mp.spawn(print, nprocs=16)
+    """
+    answer = fit(script, gpus=16)
+    assert answer.status == 2
+    assert "--ranks all" in answer.error

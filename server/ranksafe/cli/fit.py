@@ -18,7 +18,14 @@ from ranksafe.cli.terminal import note, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.settings import DEFAULT_GPUS
 from ranksafe.runs.errors import RunNotPossible
-from ranksafe.runs.fit import Fits, Forecast, as_forecast, forecast_of, out_of_memory
+from ranksafe.runs.fit import (
+    Fits,
+    Forecast,
+    as_forecast,
+    forecast_of,
+    out_of_memory,
+    with_one_rank,
+)
 from ranksafe.runs.fit_arguments import exposed
 from ranksafe.runs.fit_search import Change, Trial, changed, search, trial_of
 from ranksafe.runs.model import Outcome, RunRequest, RunResult
@@ -28,6 +35,7 @@ _DEVICE_MODEL = "h100"
 _STEPS = 3
 """Optimizers take their memory in the first step, so it is the second that shows the peak; one more to be sure."""
 _MOST_RUNS = 6
+_MOST_PROCESSES = 8
 _HELP = {
     "gpus": Translated(
         "GPUs, per node (default: {default})", "每个节点的 GPU 数（默认：{default}）"
@@ -38,6 +46,10 @@ _HELP = {
         "N：在 N 个优化器步之后停止（默认：{default}）；auto：缩短过长的 epoch，使脚本能运行到评估和结束；"
         "0：运行到结束，不做缩减",
     ).filled(default=_STEPS),
+    "ranks": Translated(
+        "all: every rank is a process; one: one rank stands for all (default: auto, one for more than {most} GPUs)",
+        "all：每个 rank 一个进程；one：由一个 rank 代表全部（默认：auto，超过 {most} 个 GPU 时为 one）",
+    ).filled(most=_MOST_PROCESSES),
     "must": Translated("status 1 where it does not fit", "放不下时以状态 1 退出"),
     "search": Translated(
         "where it is tight or does not fit, tell what would: the same again with one thing changed that the script "
@@ -72,6 +84,9 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     parser.add_argument(
         "--gpus", type=positive, default=DEFAULT_GPUS, metavar="N", help=text("gpus")
     )
+    parser.add_argument(
+        "--ranks", choices=["auto", "all", "one"], default="auto", help=text("ranks")
+    )
     parser.add_argument("--steps", type=steps, default=_STEPS, metavar="N|auto", help=text("steps"))
     parser.add_argument("--must-fit", action="store_true", help=text("must"))
     parser.add_argument("--search", action="store_true", help=text("search"))
@@ -89,6 +104,8 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     request = as_forecast(
         request_of(arguments, language, target=f"simulated:{arguments.gpus}", gpus=None)
     )
+    if _one_for_all(arguments):
+        request = with_one_rank(request, arguments.gpus)
     shown = show_run(request, arguments, language, output_is_data=True)
     if isinstance(shown, int):
         return shown
@@ -107,6 +124,13 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     if forecast is None:
         return STATUS[result.outcome]
     return int(arguments.must_fit and forecast.fits is Fits.NO)
+
+
+def _one_for_all(arguments: argparse.Namespace) -> bool:
+    number = arguments.gpus * arguments.nodes
+    if arguments.ranks == "auto":
+        return number > _MOST_PROCESSES and arguments.config_file is None
+    return bool(number > 1 and arguments.ranks == "one")
 
 
 def _without_bound(

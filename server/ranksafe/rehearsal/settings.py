@@ -85,6 +85,8 @@ class RehearsalOptions:
     """Only memory is of interest: large floating tensors get no values."""
     unbounded: bool = False
     """With ``forecast``: devices take more than they hold, so that all that the script needs is seen."""
+    stands_for: int = 1
+    """With ``forecast``: how many ranks the only one stands for."""
     warm_afterwards: bool = True
     """Whether what is kept ready for the next rehearsal may outlive this process; it waits ten minutes."""
 
@@ -130,6 +132,8 @@ class ProcessSettings:
     """Whether only memory is of interest: large floating tensors have no values."""
     unbounded: bool
     """Whether devices take more than they hold."""
+    stands_for: int
+    """How many ranks the only one stands for; 1: each is a process."""
     offline: bool
     """Whether the network is out of reach (isolated)."""
     reads_network: bool

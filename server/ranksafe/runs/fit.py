@@ -86,6 +86,8 @@ class Forecast:
     """Whether the script was seen to go on to its end, so that its need is known; else only the least is."""
     ran_out: bool
     """Whether memory ran out at least once; without a `failure`, the script went on with something else."""
+    stands_for: int
+    """How many ranks the only one stood for; 1: all of them ran."""
 
     @property
     def largest(self) -> DeviceNeed:
@@ -114,6 +116,12 @@ def as_forecast(request: RunRequest, *, unbounded: bool = False) -> RunRequest:
         confirm=Confirm.OFF,
     )
     return replace(request, rehearsal=options)
+
+
+def with_one_rank(request: RunRequest, per_node: int) -> RunRequest:
+    """The request with one rank that stands for those of all devices, ``per_node`` of each node."""
+    ranks = per_node * request.rehearsal.nodes
+    return replace(request, gpus=1, rehearsal=replace(request.rehearsal, nodes=1, stands_for=ranks))
 
 
 def out_of_memory(result: RunResult) -> Failure | None:
@@ -151,7 +159,8 @@ def forecast_of(
     if least > capacity and not any(peak.compiled for peak in seen.memory):
         fits = Fits.NO
     ran_out = any(peak.refused for peak in result.memory)
-    return Forecast(fits, capacity, devices, failure, is_whole, ran_out)
+    stands_for = request.rehearsal.stands_for
+    return Forecast(fits, capacity, devices, failure, is_whole, ran_out, stands_for)
 
 
 def _capacity(options: RehearsalOptions) -> int:

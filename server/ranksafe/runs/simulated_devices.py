@@ -89,6 +89,7 @@ def settings_for(
         short_epochs=options.short_epochs,
         forecast=options.forecast,
         unbounded=options.unbounded,
+        stands_for=options.stands_for,
         offline=offline,
         reads_network=reads_network,
         native=devices.native,

@@ -104,6 +104,10 @@ _CACHE_GIVEN_BACK = Translated(
     "the allocator gave its cache back {retries} times to make room, which costs time",
     "分配器为腾出空间归还缓存 {retries} 次，这会耗费时间",
 )
+_ONE_FOR_ALL = Translated(
+    "one rank stood for all {ranks}: what only other ranks hold (stages of a pipeline, uneven shards) is not in it",
+    "由一个 rank 代表全部 {ranks} 个：只有其他 rank 持有的部分（流水线阶段、不均匀的分片）不在其中",
+)
 _STEPS = Translated(
     "seen: {steps} optimizer steps, with the batches that came; longer batches, and whatever the run did not come to, "
     "may need more",
@@ -188,6 +192,8 @@ def _details(forecast: Forecast) -> Iterator[Translated]:
         yield _CACHE_GIVEN_BACK.filled(retries=device.peak.retries)
     if device.peak.compiled:
         yield _COMPILED
+    if forecast.stands_for > 1:
+        yield _ONE_FOR_ALL.filled(ranks=forecast.stands_for)
     steps = device.peak.steps
     yield _STEPS.filled(steps=steps) if steps else _NO_STEPS
     yield _SOURCES.filled(margin=round(100 * margin_of(device.peak)))
@@ -246,6 +252,7 @@ def as_json(
         "schema": SCHEMA,
         "fits": None if forecast is None else forecast.fits.value,
         "gpus": number,
+        "stands_for": request.rehearsal.stands_for,
         "device_model": request.rehearsal.device_model,
         "summary": None,
         "notes": [],

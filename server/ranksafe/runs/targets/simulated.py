@@ -69,6 +69,8 @@ class SimulatedTarget:
         per_node, ranks = self.counts(request)
         working_directory = request.working_directory or Path.cwd()
         command, expected = self._command(request, interpreter, directory)
+        if options.stands_for > 1 and not _LAUNCHERS.intersection(command):
+            raise RunNotPossible(_STARTS_ITS_RANKS)
         devices = make_devices(
             interpreter.path, environment, options, listener.say, listener.should_stop
         )
@@ -100,7 +102,12 @@ class SimulatedTarget:
             environment=environment,
             working_directory=working_directory,
             ranks=expected,
-            modified=(_announced(devices, per_node, options), *stops, *isolation.modified),
+            modified=(
+                _announced(devices, per_node, options),
+                *_stand_in_for(options),
+                *stops,
+                *isolation.modified,
+            ),
             limits=isolation.limits,
             prefix=isolation.prefix,
             in_background=request.in_background,
@@ -211,6 +218,19 @@ def _announced(devices: SimulatedDevices, per_node: int, options: RehearsalOptio
     )
 
 
+def _stand_in_for(options: RehearsalOptions) -> tuple[Translated, ...]:
+    return (_ONE_FOR_ALL.filled(ranks=options.stands_for),) if options.stands_for > 1 else ()
+
+
+_LAUNCHERS = frozenset({"accelerate.commands.launch", "torch.distributed.run"})
+_ONE_FOR_ALL = Translated(
+    en="one rank stands for all {ranks}: what the others would send is taken to be its own",
+    zh_cn="由一个 rank 代表全部 {ranks} 个：其他 rank 发送的数据按它自己的数据处理",
+)
+_STARTS_ITS_RANKS = Translated(
+    en="One rank can stand for all only where accelerate or torchrun starts them: let all of them run (--ranks all).",
+    zh_cn="只有由 accelerate 或 torchrun 启动时，一个 rank 才能代表全部：请让所有 rank 运行（--ranks all）。",
+)
 _DEVICES = Translated(
     en="{number} simulated GPUs ({name}, {memory} GiB each) computed by this machine's processors",
     zh_cn="{number} 个模拟 GPU（{name}，每个 {memory} GiB），由本机 CPU 计算",

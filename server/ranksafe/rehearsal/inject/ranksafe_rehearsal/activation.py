@@ -20,6 +20,7 @@ _DEVICE_CHECKS = "device-checks.txt"
 _EARLY_PARTS = (
     "provenance", "lookups", "node", "outside", "packages", "driver_tools", "uncaught", "profiling", "sharing",
     "shrink", "weightless", "short_epochs", "terminal", "collectives.ending",
+    "collectives.one_for_all",
 )  # fmt: skip
 """What waits for modules that may be imported before or with torch, or for the end of the process."""
 

@@ -11,7 +11,8 @@ def install(settings: Settings) -> None:
 
     ``ending`` is installed before, when the process starts, so that its exit handler is the last.
     """
-    from . import backend, interface
+    from . import backend, interface, one_for_all
 
     interface.use_loopback()
     importing.after_import("torch.distributed", lambda _: backend.install(settings))
+    importing.after_import("torch.distributed", lambda _: one_for_all.replace_groups(settings))
