@@ -173,7 +173,7 @@ def _travel(journey: str, neovim: str, project: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=600,
         check=False,
     )
     seen = process.stdout + process.stderr
