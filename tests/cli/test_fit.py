@@ -241,5 +241,8 @@ def test_it_is_refused_as_a_rehearsal_is(call: Call, tmp_path: Path) -> None:
     refused = call("fit", "train.py", "--python", "gone/python", "--output-format", "github")
     assert refused.status == 2
     assert refused.out.startswith("::error ")
+    compared = call("fit", "train.py", "--compare", "gone.json")
+    assert (compared.status, compared.out) == (2, "")
+    assert "gone.json cannot be read" in compared.error
     assert "--must-fit" in call("fit", "--help").out
     assert "h100" in call("fit", "--help").out

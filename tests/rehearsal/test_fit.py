@@ -141,6 +141,23 @@ def test_what_training_holds_is_told_with_its_line(fit: Fit) -> None:
     }
 
 
+def test_what_a_change_costs_is_told_with_its_line(fit: Fit, tmp_path: Path) -> None:
+    before = tmp_path / "before.json"
+    before.write_text(fit(LAYERS, "--output-format", "json").out, encoding="utf-8")
+    changed = LAYERS.replace("import torch\n", "import torch\nheld = []\n", 1).replace(
+        "    loss.backward()\n",
+        "    loss.backward()\n    held.append(torch.ones(2**28, device='cuda'))\n",
+    )
+    answer = fit(changed, "--compare", str(before), "--lang", "en", "--steps", "3")
+    lines = answer.out.splitlines()
+    told = next(at for at, line in enumerate(lines) if line.startswith("compared with"))
+    assert "costs 3.0 GiB more per GPU" in lines[told]
+    assert lines[told].endswith("; most of it at train.py:11")
+    assert any(line.startswith("  +3.0 GiB at train.py:11: ") for line in lines[told:])
+    # What only moved by a line is the same.
+    assert not any("train.py:9" in line or "train.py:12" in line for line in lines[told:])
+
+
 def test_memory_that_runs_out_is_told_on_its_line_with_what_it_would_take(fit: Fit) -> None:
     script = LAYERS.replace("SIZE, LAYERS, ROWS = 4096, 4,", "SIZE, LAYERS, ROWS = 8192, 5,")
     answer = fit(script, "--gpu-memory", "4GiB", "--must-fit", "--output-format", "json")

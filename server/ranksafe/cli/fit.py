@@ -7,16 +7,19 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ranksafe.cli.argument_types import positive
+from ranksafe.cli.output import fit_comparison as comparison_text
 from ranksafe.cli.output import fit_search, run_as_github
 from ranksafe.cli.output import forecast as answer
 from ranksafe.cli.rehearse import steps
 from ranksafe.cli.run_options import add_common_arguments, add_rehearsal_arguments, request_of
 from ranksafe.cli.running import STATUS, Shown, show_run, summarize
-from ranksafe.cli.terminal import note, style_for
+from ranksafe.cli.terminal import fail, note, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.settings import DEFAULT_GPUS
+from ranksafe.runs import fit_comparison
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.fit import (
     Fits,
@@ -61,6 +64,10 @@ _HELP = {
         "of --search: at most N runs more (default: {default})",
         "用于 --search：最多再运行 N 次（默认：{default}）",
     ).filled(default=_MOST_RUNS),
+    "compare": Translated(
+        "tell what has changed since a forecast that --output-format json wrote",
+        "说明自 --output-format json 写出的某次预测以来的变化",
+    ),
     "devices": Translated("GPUs", "GPU"),
 }
 _ONCE_MORE = Translated(
@@ -93,6 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     parser.add_argument(
         "--max-runs", type=positive, default=_MOST_RUNS, metavar="N", help=text("runs")
     )
+    parser.add_argument("--compare", type=Path, metavar="BEFORE.json", help=text("compare"))
     add_rehearsal_arguments(
         parser, language, title=text("devices"), device_model=_DEVICE_MODEL, for_memory=True
     )
@@ -101,6 +109,10 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
 def execute(arguments: argparse.Namespace, language: Language) -> int:
     """Tell whether it fits; 0 answered, 1 it does not fit and must, or the script failed, 2 used wrongly or broken, 3
     simulation limit, 130 cancelled."""
+    try:
+        before = None if arguments.compare is None else fit_comparison.read(arguments.compare)
+    except fit_comparison.NotComparable as error:
+        return fail(error.message.in_language(language), 2)
     request = as_forecast(
         request_of(arguments, language, target=f"simulated:{arguments.gpus}", gpus=None)
     )
@@ -115,11 +127,11 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         note(_ONCE_MORE.in_language(language))
         unbounded = _without_bound(request, arguments, language)
     forecast = forecast_of(request, arguments.gpus, result, unbounded)
-    searched = None
+    further = _Further(_compared(before, forecast, arguments))
     if arguments.search and forecast is not None and forecast.fits is not Fits.YES:
-        searched = _search(request, forecast, arguments, language)
-    _print(forecast, request, shown, searched, arguments, language)
-    if searched is not None and searched.stopped:
+        further.searched = _search(request, forecast, arguments, language)
+    _print(forecast, request, shown, further, arguments, language)
+    if further.searched is not None and further.searched.stopped:
         return STATUS[Outcome.CANCELLED]
     if forecast is None:
         return STATUS[result.outcome]
@@ -131,6 +143,16 @@ def _one_for_all(arguments: argparse.Namespace) -> bool:
     if arguments.ranks == "auto":
         return number > _MOST_PROCESSES and arguments.config_file is None
     return bool(number > 1 and arguments.ranks == "one")
+
+
+def _compared(
+    before: fit_comparison.Seen | None, forecast: Forecast | None, arguments: argparse.Namespace
+) -> fit_comparison.Comparison | None:
+    if before is None or forecast is None:
+        return None
+    number = arguments.gpus * arguments.nodes
+    after = fit_comparison.seen_of(forecast, number, arguments.device_model)
+    return fit_comparison.compare(before, after)
 
 
 def _without_bound(
@@ -150,6 +172,35 @@ def _again(request: RunRequest, arguments: argparse.Namespace, language: Languag
 class _Searched:
     trials: list[Trial]
     stopped: bool = False
+
+
+@dataclass(slots=True)
+class _Further:
+    """What was asked for beside the forecast."""
+
+    comparison: fit_comparison.Comparison | None
+    searched: _Searched | None = None
+
+    def as_text(self, arguments: argparse.Namespace, language: Language) -> list[str]:
+        lines: list[str] = []
+        if self.comparison is not None:
+            lines += comparison_text.as_text(self.comparison, str(arguments.compare), language)
+        if self.searched is not None:
+            lines += fit_search.as_text(
+                self.searched.trials, arguments.words, language, stopped=self.searched.stopped
+            )
+        return lines
+
+    def as_json(self, arguments: argparse.Namespace, language: Language) -> dict[str, Any]:
+        comparison, searched = self.comparison, self.searched
+        return {
+            "compared": comparison
+            and comparison_text.as_json(comparison, str(arguments.compare), language),
+            "search": searched
+            and fit_search.as_json(
+                searched.trials, arguments.words, language, stopped=searched.stopped
+            ),
+        }
 
 
 class _Stopped(Exception):
@@ -201,7 +252,7 @@ def _print(
     forecast: Forecast | None,
     request: RunRequest,
     shown: Shown,
-    searched: _Searched | None,
+    further: _Further,
     arguments: argparse.Namespace,
     language: Language,
 ) -> None:
@@ -210,9 +261,7 @@ def _print(
     is_answered = forecast is not None or result.outcome is Outcome.SUCCEEDED
     if kind == "json":
         told = answer.as_json(forecast, request, number, result, language)
-        told["search"] = searched and fit_search.as_json(
-            searched.trials, arguments.words, language, stopped=searched.stopped
-        )
+        told |= further.as_json(arguments, language)
         print(json.dumps(told, ensure_ascii=False, indent=2))
         return
     style = style_for(arguments.color, sys.stderr)
@@ -221,11 +270,7 @@ def _print(
         if kind == "github":
             print(run_as_github.render(result, language), end="")
         return
-    lines: list[str] = []
-    if searched is not None:
-        lines = fit_search.as_text(
-            searched.trials, arguments.words, language, stopped=searched.stopped
-        )
+    lines = further.as_text(arguments, language)
     if kind == "github":
         must_fit = arguments.must_fit
         command = answer.as_github(

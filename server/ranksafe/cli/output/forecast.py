@@ -62,7 +62,7 @@ _PHASES = {
 _PEAK = Translated("peak {phase}{step}{place}", "峰值出现在{phase}{step}{place}")
 _OF_STEP = Translated(", step {step}", "，第 {step} 步")
 _OF_GPU = Translated(" of GPU {gpu}", "，GPU {gpu}")
-_PARTS = {
+PARTS = {
     "parameters": Translated("parameters", "参数"),
     "gradients": Translated("gradients", "梯度"),
     "optimizer-states": Translated("optimizer states", "优化器状态"),
@@ -77,6 +77,7 @@ _PARTS = {
     "workspaces": Translated("workspaces of libraries", "库的工作区"),
     "other": Translated("other", "其他"),
 }
+"""What memory was for, as in `MemoryPeak.parts`."""
 _SMALLEST_PART = 0.005
 """Of what is allocated; smaller parts are told together."""
 _MOST_LINES = 5
@@ -85,7 +86,7 @@ _LINE = Translated(
     "{size} GiB at {place}: {part} (blocks: {blocks})",
     "{place} 处 {size} GiB：{part}（块数：{blocks}）",
 )
-_NO_LINE = Translated("no known line", "未知的行")
+NO_LINE = Translated("no known line", "未知的行")
 _COUNTED = Translated(
     "tensors {allocated} + CUDA's context {context} = at least {least}; cache and fragments {cache}, libraries' code "
     "{code}, NCCL {groups}; margin {margin}",
@@ -175,8 +176,8 @@ def _details(forecast: Forecast) -> Iterator[Translated]:
         yield _LINE.filled(
             size=gib(line.size),
             blocks=line.blocks,
-            part=_PARTS[line.part],
-            place=_lines_of(line.frames) or _NO_LINE,
+            part=PARTS[line.part],
+            place=_lines_of(line.frames) or NO_LINE,
         )
     smallest = forecast.smallest
     if smallest.need.likely < need.likely * (1 - _DIFFERENT):
@@ -220,8 +221,8 @@ def _lines_of(frames: Sequence[Frame]) -> str:
 def _composition(peak: MemoryPeak) -> Translated:
     """The parts in the order of their names above, then what is small."""
     told = [
-        (_PARTS[name], peak.parts[name])
-        for name in _PARTS
+        (PARTS[name], peak.parts[name])
+        for name in PARTS
         if peak.parts.get(name, 0) >= _SMALLEST_PART * peak.allocated
     ]
     rest = peak.allocated - sum(size for _, size in told)
