@@ -79,6 +79,34 @@ journal = Journal()
 journal.open(sys.argv[1], 9, {})
 journal.write("told", value=Value())
 """
+_RETURNED_WHILE_FILES_ARE_READ = """
+import sys, threading, weakref
+
+class Held:
+    pass
+
+main = threading.main_thread().native_id
+references = []
+reading, returned = threading.Event(), threading.Event()
+
+def opened(event, arguments):
+    path = str(arguments[0]) if event == "open" else ""
+    # Only what is read of other threads stops: the main one has to be at rest before.
+    if path.startswith("/proc/self/task/") and f"/{main}/" not in path and not reading.is_set():
+        reading.set()
+        returned.wait(30)
+
+def work():
+    held = Held()
+    references.append(weakref.ref(held))
+    reading.wait()
+
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+sys.addaudithook(opened)
+work()
+print("kept" if references[0]() is not None else "let go")
+returned.set()
+"""
 AGENT_FILES = sorted(INJECT_DIRECTORY.rglob("*.py"))
 
 
@@ -296,6 +324,12 @@ def test_heartbeats_tell_where_a_killed_rank_was(tmp_path: Path) -> None:
 
 
 @pytest.mark.since_python(11)
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="the heartbeat reads no files")
+def test_the_heartbeat_holds_no_frames_while_it_reads_files(tmp_path: Path) -> None:
+    _start(_script(tmp_path, _RETURNED_WHILE_FILES_ARE_READ), tmp_path)
+    assert (tmp_path / "rank0.stdout").read_text(encoding="utf-8") == "let go\n"
+
+
 def test_a_frame_between_two_lines_is_at_the_line_before(tmp_path: Path) -> None:
     text = """import os, signal, sys, time
 
