@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ranksafe.cli.output import fit_search as answer
 from ranksafe.rehearsal.settings import RehearsalOptions
-from ranksafe.runs.fit import Forecast, as_forecast, forecast_of
+from ranksafe.runs.fit import Forecast, as_forecast, forecast_of, with_one_rank
 from ranksafe.runs.fit_arguments import exposed
 from ranksafe.runs.fit_search import Change, Trial, changed, search, trial_of
 from ranksafe.runs.model import Failure, MemoryPeak, Outcome, RunRequest, RunResult
@@ -163,3 +163,11 @@ def test_a_change_is_run_on_devices_without_a_bound() -> None:
 
 def test_more_gpus_are_not_tried_where_those_there_are_were_not_all_used() -> None:
     assert _tried(_request("--x", "2", gpus=2), 1.0, gpus=2) == []
+
+
+def test_one_rank_for_all_stands_for_more_of_them() -> None:
+    request = with_one_rank(_request("--x", "2", gpus=4), 4)
+    request = replace(request, rehearsal=replace(request.rehearsal, stands_for=16))
+    trials = _tried(request, 1.0, gpus=4)
+    assert [trial.change.told for trial in trials] == [("--gpus 4 → 8",)]
+    assert changed(request, trials[0].change).rehearsal.stands_for == 32

@@ -12,7 +12,7 @@ from ranksafe.runs.model import Outcome, RunRequest, RunResult
 
 GPUS = "gpus"
 _MOST_GPUS = 8
-"""More ranks than that are more than this machine should start for a question that was not asked."""
+"""Of a node, as they are sold; more ranks than that are more than a question that was not asked should start."""
 _SHORTEST = 64
 _OF_NO_BATCH = frozenset(
     {"parameters", "gradients", "optimizer-states", "buffers", "gathered", "reduced", "buckets"}
@@ -77,9 +77,16 @@ def trial_of(change: Change, request: RunRequest, result: RunResult, first: Fore
 
 def changed(request: RunRequest, change: Change) -> RunRequest:
     """The request with a change, for devices without a bound: it tells what is needed in one run."""
-    options = replace(request.rehearsal, unbounded=True)
-    target = f"simulated:{change.gpus}"
-    return replace(request, arguments=change.arguments, target=target, rehearsal=options)
+    options = request.rehearsal
+    stands_for = options.stands_for
+    if stands_for > 1:
+        stands_for = stands_for * change.gpus // int(request.target.partition(":")[2])
+    return replace(
+        request,
+        arguments=change.arguments,
+        target=f"simulated:{change.gpus}",
+        rehearsal=replace(options, unbounded=True, stands_for=stands_for),
+    )
 
 
 def search(
@@ -118,8 +125,12 @@ def _ways(request: RunRequest, per_node: int, first: Forecast, found: Exposed) -
             yield _one(Change(what.value, (told,), tuple(argument.set_in(words, value)), per_node))
     if length is not None and (length.number or 0) >= 2 * _SHORTEST:
         yield _shorter(words, per_node, length)
-    if per_node < _MOST_GPUS and len(first.devices) == per_node * request.rehearsal.nodes:
-        gpus = min(_MOST_GPUS, 2 * per_node)
+    gpus, options = min(_MOST_GPUS, 2 * per_node), request.rehearsal
+    if options.stands_for == 1:
+        are_all_used = len(first.devices) == per_node * options.nodes
+        if not are_all_used or gpus * options.nodes > _MOST_GPUS:
+            return
+    if gpus > per_node:
         yield _one(Change(GPUS, (f"--gpus {per_node} → {gpus}",), words, gpus))
 
 
