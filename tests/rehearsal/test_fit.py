@@ -19,6 +19,7 @@ from .conftest import RehearsalEnvironment
 
 ROOT = Path(__file__).parents[2]
 MEBIBYTE = 2**20
+GIBIBYTE = 2**30
 BESIDE_TENSORS = 9_240_576 + 518 * MEBIBYTE
 """The driver's and the context's part, of `ranksafe.rehearsal.device_models`."""
 pytestmark = pytest.mark.torch
@@ -141,6 +142,47 @@ def test_what_training_holds_is_told_with_its_line(fit: Fit) -> None:
     }
 
 
+_OPENED = """
+import pickle, sys
+from torch.cuda import _memory_viz
+with open(sys.argv[1], "rb") as file:
+    told = pickle.load(file)
+print(_memory_viz.segsum(told))
+print(_memory_viz.trace(told))
+print(_memory_viz.memory(told, format_flamegraph=str))
+assert "Active Memory Timeline" in _memory_viz.trace_plot(told)
+assert "Allocator State History" in _memory_viz.segment_plot(told)
+"""
+
+
+def _opened(snapshot: Path, environment: RehearsalEnvironment) -> str:
+    opened = subprocess.run(
+        [str(environment.interpreter), "-c", _OPENED, str(snapshot)],
+        capture_output=True,
+        text=True,
+    )
+    assert opened.returncode == 0, opened.stderr
+    return opened.stdout
+
+
+def test_a_snapshot_of_the_peak_is_opened_by_torchs_own_tool(
+    fit: Fit, tmp_path: Path, rehearsal_environment: RehearsalEnvironment
+) -> None:
+    snapshot = tmp_path / "peak.pickle"
+    peak = fit(LAYERS, "--snapshot", str(snapshot), "--output-format", "json").told["peak"]
+    opened = _opened(snapshot, rehearsal_environment)
+    flames = [line.rpartition(" ") for line in opened.splitlines() if ";" in line]
+    held: dict[str, int] = {}
+    for stack, _, size in flames:
+        _, state, *frames = stack.split(";")
+        if state == "active_allocated":
+            part = frames[0].removeprefix("ranksafe:0:")
+            held[part] = held.get(part, 0) + int(size)
+    assert held == peak["parts"]
+    assert f"ranksafe:0:gradients;train.py:9:<module> {WEIGHT}" in opened
+    assert "segments: 1\n" in opened
+
+
 def test_what_a_change_costs_is_told_with_its_line(fit: Fit, tmp_path: Path) -> None:
     before = tmp_path / "before.json"
     before.write_text(fit(LAYERS, "--output-format", "json").out, encoding="utf-8")
@@ -223,7 +265,9 @@ def test_what_fsdp_gathers_and_ddp_keeps_is_told_apart(fit: Fit) -> None:
     assert peak["parts"]["reduced"] >= WEIGHT
 
 
-def test_gpus_that_differ_are_told_apart(fit: Fit) -> None:
+def test_gpus_that_differ_are_told_apart(
+    fit: Fit, tmp_path: Path, rehearsal_environment: RehearsalEnvironment
+) -> None:
     script = """
     import torch, torch.distributed as dist
     dist.init_process_group("nccl")
@@ -232,11 +276,16 @@ def test_gpus_that_differ_are_told_apart(fit: Fit) -> None:
     held = torch.empty(2**28 * (1 + rank), device="cuda")
     dist.all_reduce(torch.ones(4, device="cuda"))
     """
-    told = fit(script, "--launcher", "torchrun", "--output-format", "json", gpus=2).told
+    snapshot = tmp_path / "peak.pickle"
+    words = ["--launcher", "torchrun", "--snapshot", str(snapshot), "--output-format", "json"]
+    told = fit(script, *words, gpus=2).told
     assert [each["needs"]["allocated"] // 2**30 for each in told["devices"]] == [1, 2]
     assert [each["gpu"] for each in told["devices"]] == [0, 1]
     assert told["needs"]["nccl"] == 558 * MEBIBYTE
     assert any("GPUs differ: most likely 2.3 GiB on GPU 0" in note for note in told["notes"])
+    opened = _opened(snapshot, rehearsal_environment)
+    assert "segments: 2\n" in opened
+    assert f"ranksafe:0:activations;train.py:6:<module> {2 * GIBIBYTE}" in opened
 
 
 def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> None:

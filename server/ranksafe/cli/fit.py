@@ -11,7 +11,7 @@ from typing import Any
 
 from ranksafe.cli.argument_types import positive
 from ranksafe.cli.output import fit_comparison as comparison_text
-from ranksafe.cli.output import fit_search, run_as_github
+from ranksafe.cli.output import fit_search, memory_viz, run_as_github
 from ranksafe.cli.output import forecast as answer
 from ranksafe.cli.rehearse import steps
 from ranksafe.cli.run_options import add_common_arguments, add_rehearsal_arguments, request_of
@@ -68,6 +68,10 @@ _HELP = {
         "tell what has changed since a forecast that --output-format json wrote",
         "说明自 --output-format json 写出的某次预测以来的变化",
     ),
+    "snapshot": Translated(
+        "write what was held at the peak as a snapshot of torch's memory, for docs.pytorch.org/memory_viz",
+        "将峰值时占用的内容写成 torch 的显存快照，可用 docs.pytorch.org/memory_viz 打开",
+    ),
     "devices": Translated("GPUs", "GPU"),
 }
 _ONCE_MORE = Translated(
@@ -101,6 +105,7 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
         "--max-runs", type=positive, default=_MOST_RUNS, metavar="N", help=text("runs")
     )
     parser.add_argument("--compare", type=Path, metavar="BEFORE.json", help=text("compare"))
+    parser.add_argument("--snapshot", type=Path, metavar="FILE", help=text("snapshot"))
     add_rehearsal_arguments(
         parser, language, title=text("devices"), device_model=_DEVICE_MODEL, for_memory=True
     )
@@ -131,6 +136,8 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     if arguments.search and forecast is not None and forecast.fits is not Fits.YES:
         further.searched = _search(request, forecast, arguments, language)
     _print(forecast, request, shown, further, arguments, language)
+    if arguments.snapshot is not None and forecast is not None:
+        arguments.snapshot.write_bytes(memory_viz.snapshot(forecast))
     if further.searched is not None and further.searched.stopped:
         return STATUS[Outcome.CANCELLED]
     if forecast is None:

@@ -221,6 +221,19 @@ class MemoryLine:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryBlocks:
+    """Blocks that are alike, of what was held at a peak."""
+
+    part: str
+    """As in `MemoryPeak.parts`."""
+    size: int
+    """Of each, in bytes."""
+    count: int
+    frames: tuple[Frame, ...]
+    """As in `MemoryPeak.frames`; empty where a block is too small to be asked for."""
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryPeak:
     """What one rank held of one device at most, as a forecast of memory saw it; all in bytes."""
 
@@ -257,6 +270,8 @@ class MemoryPeak:
     other phases took: "backward", "recomputed", "optimizer", "other"."""
     lines: tuple[MemoryLine, ...] = ()
     """The largest first."""
+    blocks: tuple[MemoryBlocks, ...] = ()
+    """All of `allocated`, by part and size."""
 
 
 @dataclass(frozen=True, slots=True)

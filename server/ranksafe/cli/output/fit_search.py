@@ -11,7 +11,13 @@ from ranksafe.localization import Language, Translated
 from ranksafe.runs.fit import Fits
 from ranksafe.runs.fit_search import GPUS, Change, Trial
 
-_OURS = {"--search": False, "--max-runs": True, "--compare": True, "--gpus": True}
+_OURS = {
+    "--search": False,
+    "--max-runs": True,
+    "--compare": True,
+    "--snapshot": True,
+    "--gpus": True,
+}
 """Options that a command for one change is told without, or anew, and whether a value follows."""
 _HEADLINE = Translated(
     "what would make it fit ({runs} more runs):", "怎样才能放下（另外运行 {runs} 次）："

@@ -20,7 +20,7 @@ from ranksafe.runs.explain.evidence import (
 )
 from ranksafe.runs.explain.hangs import are_side_by_side, waiting_ranks
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.model import Failure, MemoryLine, MemoryPeak, Outcome
+from ranksafe.runs.model import Failure, MemoryBlocks, MemoryLine, MemoryPeak, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +147,10 @@ def memory_peaks(
                     frames=user_code.marked(frames_from(line["frames"])),
                 )
                 for line in event["lines"]
+            ),
+            blocks=tuple(
+                MemoryBlocks(part, size, count, frames_from(event["places"].get(str(place))))
+                for part, size, place, count in event["blocks"]
             ),
         )
         for (pid, device), event in rehearsal.memory.items()

@@ -40,6 +40,7 @@ _PARTS_OF_CALLS = {
 FSDP gathers and reduces, and for DDP's buckets."""
 _TOLD_WITH_LINE = 16 << 20
 _MOST_LINES = 200
+_MOST_KINDS = 20_000
 _LIBRARIES = ("site-packages", "dist-packages")
 
 
@@ -222,15 +223,17 @@ class _Forecast:
         ]
 
     def _held(self, device: int) -> dict[str, Any]:
-        """What was held at the peak: by what it is for, and the lines that took large blocks."""
+        """What was held at the peak: by what it is for, the lines that took large blocks, and all blocks."""
         parts: dict[str, int] = {}
         lines: dict[tuple[int, str], list[int]] = {}
+        alike: dict[tuple[str, int, int], int] = {}
         for size, purpose, phase, place in devices().library.forecast_blocks(device):
             part = _PARTS[purpose]
             if not part and 0 <= place < len(self.places.known):
                 part = self.places.known[place].part
             part = part or _PARTS_OF_PHASES[phase]
             parts[part] = parts.get(part, 0) + size
+            alike[part, size, place] = alike.get((part, size, place), 0) + 1
             if size >= _TOLD_WITH_LINE:
                 line = lines.setdefault((place, part), [0, 0])
                 line[0] += size
@@ -238,6 +241,8 @@ class _Forecast:
         ordered = sorted(lines.items(), key=lambda item: -item[1][0])
         return {
             "parts": parts,
+            "blocks": [[*key, count] for key, count in sorted(alike.items())[:_MOST_KINDS]],
+            "places": {place: self._frames(place) for _, _, place in alike},
             "lines": [
                 {"part": part, "size": size, "blocks": blocks, "frames": self._frames(place)}
                 for (place, part), (size, blocks) in ordered[:_MOST_LINES]
