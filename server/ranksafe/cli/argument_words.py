@@ -47,6 +47,7 @@ def speak(language: Language) -> None:
     _spoken = language
     argparse._ = _said  # type: ignore[attr-defined]
     argparse.ngettext = _said_of_several  # type: ignore[attr-defined]
+    argparse.ArgumentError.__str__ = _said_of_argument  # type: ignore[method-assign, assignment]
 
 
 def wrong(message: Translated) -> argparse.ArgumentTypeError:
@@ -56,6 +57,14 @@ def wrong(message: Translated) -> argparse.ArgumentTypeError:
 
 def _said(words: str) -> str:
     return _CHINESE.get(words, words) if _spoken == "zh-cn" else words
+
+
+def _said_of_argument(error: argparse.ArgumentError) -> str:
+    """CPython 3.10 looks this sentence up nowhere."""
+    if error.argument_name is None:
+        return error.message
+    words = _said("argument %(argument_name)s: %(message)s")
+    return words % {"argument_name": error.argument_name, "message": error.message}
 
 
 def _said_of_several(one: str, several: str, count: int) -> str:
