@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import pickletools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from ranksafe.cli import fit
 from ranksafe.cli.output import forecast as answer
+from ranksafe.cli.output import memory_viz
 from ranksafe.cli.run_options import request_of
 from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.settings import Confirm, Shrink
@@ -18,6 +20,7 @@ from ranksafe.runs.fit import Fits, Forecast, as_forecast, forecast_of
 from ranksafe.runs.model import (
     Failure,
     Frame,
+    MemoryBlocks,
     MemoryLine,
     MemoryPeak,
     Outcome,
@@ -227,6 +230,26 @@ def test_github_is_told_of_an_error_only_where_it_must_fit() -> None:
     assert told.startswith("::notice title=ranksafe fit,")
     told = answer.as_github(None, request, 2, "en", must_fit=True)
     assert told.startswith("::notice title=ranksafe fit::the script took no GPU memory")
+
+
+def test_a_snapshot_has_only_what_viewers_read() -> None:
+    """The viewer of docs.pytorch.org/memory_viz reads pickles itself: protocol 4 at most, and these codes."""
+    frames = (Frame("/project/model.py", 88, "forward"),)
+    blocks = (
+        MemoryBlocks("activations", 3 * GIBIBYTE, 3, frames),
+        MemoryBlocks("parameters", 512, 2000, ()),
+    )
+    peak = replace(PEAK, blocks=blocks)
+    forecast = _forecast(peak, replace(peak, rank=1, device=1))
+    codes = list(pickletools.genops(memory_viz.snapshot(forecast)))
+    assert codes[0][1] == 4
+    assert {code.name for code, _, _ in codes} <= {
+        *("PROTO", "FRAME", "STOP", "MARK", "MEMOIZE", "BINGET", "LONG_BINGET"),
+        *("EMPTY_DICT", "SETITEM", "SETITEMS", "EMPTY_LIST", "APPEND", "APPENDS", "TUPLE2"),
+        *("SHORT_BINUNICODE", "BINUNICODE", "BININT", "BININT1", "BININT2", "LONG1"),
+    }
+    held = [value for code, value, _ in codes if code.name == "SHORT_BINUNICODE"]
+    assert {"active_allocated", "inactive", "segment_alloc", "/project/model.py"} <= set(held)
 
 
 def test_json_has_no_forecast_where_there_is_none() -> None:
