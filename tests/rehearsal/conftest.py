@@ -167,7 +167,9 @@ def _settings(
         short_epochs=False,
         forecast=False,
         unbounded=False,
+        stands_for=1,
         offline=False,
+        reads_network=False,
         native=where.native,
     )
 

@@ -109,7 +109,9 @@ def nvidia_smi(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
         short_epochs=False,
         forecast=False,
         unbounded=False,
+        stands_for=1,
         offline=False,
+        reads_network=False,
         native=NativeFiles((), "", ""),
     )
     return subprocess.run(
