@@ -352,6 +352,32 @@ def test_the_reader_ends_with_the_run(site: Site, reading: Reading) -> None:
     assert str(reading.run_directory) not in listed.stdout
 
 
+def test_what_was_not_sent_is_a_limit(
+    site: Site, tmp_path: Path, rehearsal_environment: RehearsalEnvironment
+) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import urllib.request, torch\n"
+        f"urllib.request.urlopen('http://{site.place}/page', data=b'metrics')\n"
+    )
+    request = RunRequest(
+        script,
+        "simulated:1",
+        interpreter=rehearsal_environment.interpreter,
+        working_directory=tmp_path,
+        launcher="python",
+        timeout_seconds=240.0,
+        rehearsal=RehearsalOptions(isolation=Isolation.REQUIRED, network=Network.READ_ONLY),
+    )
+    result = start_run(request, lambda _event: None).wait()
+    assert result is not None
+    assert result.outcome is Outcome.SIMULATION_LIMIT
+    limit = result.simulation_limit
+    assert limit is not None
+    assert limit.line == 2
+    assert "nothing is sent, tokens included" in str(limit.explanation)
+
+
 def test_a_models_configuration_is_fetched_and_its_weights_are_not(
     site: Site, tmp_path: Path, rehearsal_environment: RehearsalEnvironment
 ) -> None:

@@ -26,7 +26,8 @@ class EventBook:
         self._path = os.path.join(directory, EVENTS_FILE)
 
     def limit(self, kind: str, what: str, message: Translated) -> None:
-        """The simulation ends, or may go wrong, at ``kind``: host-memory, disk, file-system, isolation."""
+        """The simulation ends, or may go wrong, at ``kind``: host-memory, disk, file-system, isolation,
+        only-read."""
         self.write(
             "limit", kind=kind, what=what, message={"en": message.en, "zh_cn": message.zh_cn}
         )

@@ -105,7 +105,7 @@ class _Server(socketserver.ThreadingTCPServer):
 
     def refused(self, host: str, reason: Translated) -> None:
         """Name it among what the rehearsal could not do."""
-        self._book.limit("network", host, reason)
+        self._book.limit("only-read", host, reason)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Who asked has gone: nothing to say."""

@@ -172,6 +172,11 @@ OF_KIND = {
         zh_cn="预演没有网络。请事先下载脚本所需的文件，允许读取网络（--network read-only），"
         "或用 --shrink on 以替代品代替。",
     ),
+    "only-read": Translated(
+        en="With --network read-only nothing is sent, tokens included. Download what the script needs beforehand, or "
+        "let it do without this request.",
+        zh_cn="使用 --network read-only 时不发送任何内容，包括令牌。请事先下载脚本所需的文件，或让脚本不发出此请求。",
+    ),
     "time": Translated(
         en="The time ran out while every rank was computing: CPUs are slower than GPUs. Allow more time, or use "
         "smaller batches or a smaller model (--shrink on).",
