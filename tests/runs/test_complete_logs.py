@@ -40,8 +40,6 @@ _ADVICE = (
 )
 
 _CLAIMS = ("one GPU would show", "nothing to do with several GPUs")
-_ON_EVERY_RANK = ("missing-module", "wrong-package", "script-arguments")
-"""Kinds that cannot depend on the rank; of others, what only one rank met may be that rank's."""
 
 
 def _diagnosed(name: str, piece: int) -> list[Failure]:
@@ -68,7 +66,7 @@ def test_a_complete_log_is_explained(label: dict[str, Any]) -> None:
     told = first.explanation.en
     for said in label.get("says", ()):
         assert said in told
-    if label["rank"] is not None and label["kind"] not in _ON_EVERY_RANK:
+    if label["rank"] is not None:
         assert not [words for words in _CLAIMS if words in told]
     if label["plain"]:
         assert not [words for words in _ADVICE if words in told]

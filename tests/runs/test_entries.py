@@ -50,7 +50,7 @@ def test_a_wrapper_in_the_call_chain_forbids_the_claim_of_one_gpu() -> None:
         )
         return diagnose(log)[0].explanation.en
 
-    claim = "nothing to do with several GPUs"
+    claim = "one GPU would show"
     assert claim in told("/opt/lib/python3.12/site-packages/torch/nn/modules/module.py")
     assert claim not in told("/opt/lib/python3.12/site-packages/torch/nn/parallel/data_parallel.py")
 

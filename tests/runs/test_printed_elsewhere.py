@@ -165,7 +165,6 @@ def test_a_warning_of_torch_is_where_numbers_broke_down() -> None:
         )
     )
     failure = diagnose(log)[0]
-    assert failure.kind == "not-finite"
     assert "degrees of freedom is <= 0" in failure.explanation.en
     assert "agent.py:22" in failure.explanation.en
 

@@ -120,8 +120,6 @@ _KINDS = [
     ("RuntimeError: received 0 items of ancdata", "too-many-open-files"),
     ("Timeout: The file lock '/c/x.lock' could not be acquired.", "file-race"),
     ("OperationalError: (sqlite3.OperationalError) database is locked", "file-race"),
-    ("OSError: [Errno 30] Read-only file system: '/data/out'", "file-system-error"),
-    ("OSError: [Errno 27] File too large", "write-failed"),
     (
         "RuntimeError: One of the subprocesses has abruptly died during map operation.To debug",
         "worker-died",
@@ -134,16 +132,11 @@ _KINDS = [
         "RuntimeError: unable to mmap 1024 bytes from file </d/x>: Cannot allocate memory (12)",
         "host-out-of-memory",
     ),
-    ("ValueError: Only one class present in y_true. ROC AUC score is not", "metric-of-one-class"),
-    ("ValueError: Input contains NaN.", "not-finite"),
     ("ValueError: Global rank 3 is not part of group <object>", "group-rank"),
     (
         "ValueError: Invalid usage of tensors with different dtypesFound torch.float32 and",
         "collective-dtype-mismatch",
     ),
-    ("RuntimeError: context has already been set", "start-method"),
-    ("ValueError: sampler option is mutually exclusive with shuffle", "data-loader-arguments"),
-    ("ValueError: The model did not return a loss from the inputs, only", "trainer-settings"),
     (
         "RuntimeError: Expected to have finished reduction in the prior iteration before",
         "unused-parameters",
@@ -203,70 +196,15 @@ _KINDS = [
         "cuda-out-of-memory",
     ),
     ("AssertionError: Invalid device id", "too-few-gpus"),
-    (
-        "ValueError: The checkpoint you are trying to load has model type `qwen3` but Transformers does not recognize "
-        "this architecture. This could be because of an issue with the checkpoint",
-        "unknown-model",
-    ),
-    (
-        "ValueError: Tokenizer class FooTokenizer does not exist or is not currently imported.",
-        "unknown-model",
-    ),
-    (
-        "RuntimeError: Some tensors share memory, this will lead to duplicate memory on disk and potential differences "
-        "when loading them again: [{'a', 'b'}].",
-        "shared-weights",
-    ),
-    ("RuntimeError: Parent directory checkpoints does not exist.", "write-failed"),
-    (
-        "zlib.error: Error -3 while decompressing data: invalid distance too far back",
-        "damaged-data",
-    ),
-    (
-        "cv2.error: OpenCV(4.8.0) /io/opencv/modules/imgproc/src/color.cpp:182: error: (-215:Assertion failed) "
-        "!_src.empty() in function 'cvtColor'",
-        "damaged-data",
-    ),
-    ("lmdb.Error: data/train.lmdb: No such file or directory", "missing-file"),
     ("FloatingPointError: Minimum loss scale reached (0.0001).", "not-finite"),
     (
         "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.",
         "not-finite",
     ),
     (
-        "AssertionError: If capturable=False, state_steps should not be CUDA tensors.",
-        "optimizer-state",
-    ),
-    ("RuntimeError: leaf variable has been moved into the graph interior", "graph-modified"),
-    (
-        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 147456, Hardware limit: "
-        "101376. Reducing block sizes or `num_stages` may help.",
-        "kernel-resources",
-    ),
-    (
-        "AssertionError: MMCV==1.7.1 is used but incompatible. Please install mmcv>=2.0.0rc4.",
-        "version-requirement",
-    ),
-    (
         "ImportError: This example requires a source install from HuggingFace diffusers (see\n`https://x/installation`),"
         " but the version found is 0.14.0.",
         "version-requirement",
-    ),
-    (
-        "RuntimeError: Failed to import transformers.trainer because of the following error (look up to see its "
-        "traceback):\ncannot import name 'EncoderDecoderCache' from 'transformers'",
-        "version-requirement",
-    ),
-    ("ImportError: attempted relative import with no known parent package", "user-error"),
-    ("RuntimeError: Error compiling objects for extension", "extension-not-built"),
-    (
-        "ValueError: AcceleratorState has already been initialized and cannot be changed, restart your runtime "
-        "completely and pass `mixed_precision='bf16'` to `Accelerator()`.",
-        "trainer-settings",
-    ),
-    (
-        "AttributeError: 'PartialState' object has no attribute '_cpu'",
-        "trainer-settings",
     ),
     (
         "ValueError: You set `devices=4` in Lightning, but the number of tasks per node configured in SLURM "
@@ -276,18 +214,6 @@ _KINDS = [
     (
         "RuntimeError: Lightning can't create new processes if CUDA is already initialized. Did you manually call",
         "fork-after-cuda",
-    ),
-    ("ValueError: Please specify `target_modules` in `peft_config`", "trainer-settings"),
-    ("KeyError: 'RetinaNetX is not in the model registry'", "registry"),
-    ("AssertionError: Dataset 'my_train' is already registered!", "registry"),
-    (
-        "RuntimeError: Dataset 'data.yaml' error \u274c Dataset 'data.yaml' images not found \u26a0, missing path "
-        "'/data/val/images'",
-        "missing-file",
-    ),
-    (
-        "ValueError: Found array with 0 sample(s) (shape=(0, 10)) while a minimum of 1 is required by Lasso.",
-        "empty-data",
     ),
     (
         "wandb.errors.CommError: Run initialization has timed out after 90.0 sec.",
@@ -345,16 +271,6 @@ _KINDS = [
     ("RuntimeError: expected device cuda:1 but got device cuda:0", "device-mismatch"),
     ("RuntimeError: Tensor on device cuda:0 is not on the expected device meta!", "meta-tensor"),
     (
-        "RuntimeError: module compiled against API version 0x10 but this version of numpy is 0xf",
-        "binary-mismatch",
-    ),
-    ("TypeError: Descriptors cannot not be created directly.", "version-requirement"),
-    (
-        "pkg_resources.DistributionNotFound: The 'tokenizers>=0.10' distribution was not found",
-        "version-requirement",
-    ),
-    ("RuntimeError: CUDA Setup failed despite GPU being available.", "binary-mismatch"),
-    (
         "AssertionError: DeepSpeed requires --deepspeed_config to specify configuration file",
         "deepspeed-settings",
     ),
@@ -374,21 +290,12 @@ _KINDS = [
         "server-unreachable",
     ),
     ("ValueError: API key must be 40 characters long, yours was 13", "missing-credentials"),
-    ("RuntimeError: Tensors must have same number of dimensions: got 2 and 3", "shape-mismatch"),
     ("AttributeError: 'Params4bit' object has no attribute 'absmax'", "fsdp-quantized"),
     (
         "bin/python3: symbol lookup error: /x/lib/libcudnn_cnn_infer.so.8: undefined symbol: _ZN15Trace, version libcudnn_ops_infer.so.8",
         "binary-mismatch",
     ),
-    ("numba.cuda.cudadrv.error.NvvmError: Failed to compile", "binary-mismatch"),
-    (
-        "ValueError: Classification metrics can't handle a mix of multilabel-indicator and binary targets",
-        "metric-input",
-    ),
     ("NCCL WARN Failed to initialize any NET plugin", "nccl-no-interface"),
-    ("SyntaxError: invalid syntax", "user-error"),
-    ("ModuleNotFoundError: No module named 'wandb'", "missing-module"),
-    ("FileNotFoundError: [Errno 2] No such file or directory: 'data.json'", "user-error"),
 ]
 
 
@@ -663,12 +570,6 @@ def test_what_differs_between_two_collectives_is_named(
             "Reinstall",
         ),
         (
-            "AttributeError: module 'numpy.core' has no attribute '_multiarray_umath'",
-            "site-packages/x.py:f",
-            "user-error",
-            "internal",
-        ),
-        (
             "RuntimeError: assigned grad has data of a different type",
             "/torch/distributed/fsdp/flat_param.py:_use_unsharded_grad_views",
             "mixed-dtypes-in-fsdp",
@@ -687,46 +588,10 @@ def test_what_differs_between_two_collectives_is_named(
             "no_sync",
         ),
         (
-            "RuntimeError: assigned grad has data of a different size",
-            "/home/user/train.py:step",
-            "gradient-mismatch",
-            ".grad",
-        ),
-        (
-            "AttributeError: Can't pickle local object 'Scaled.__init__.<locals>.<lambda>'",
-            "/torch/utils/data/dataloader.py:__init__",
-            "cannot-pickle",
-            "'Scaled.__init__.<locals>.<lambda>' cannot be pickled, and DataLoader",
-        ),
-        (
-            "AttributeError: Can't get local object 'main.<locals>.<lambda>'",
-            "/multiprocessing/reduction.py:dump",
-            "cannot-pickle",
-            "another process",
-        ),
-        (
-            "PicklingError: Can't pickle <function <lambda> at 0x7f>: attribute lookup <lambda> on __main__ failed",
-            "/torch/serialization.py:_save",
-            "cannot-pickle",
-            "saved",
-        ),
-        (
             "TypeError: cannot pickle '_thread.lock' object",
             "/torch/distributed/distributed_c10d.py:_object_to_tensor",
             "cannot-pickle",
             "'_thread.lock' object",
-        ),
-        (
-            "AttributeError: Can't get attribute 'Rows' on <module '__main__' (built-in)>",
-            "/multiprocessing/spawn.py:_main",
-            "cannot-unpickle",
-            "Rows",
-        ),
-        (
-            "ImportError: cannot import name 'UnencryptedCookieSessionFactoryConfig' from 'pyramid.session'",
-            "site-packages/apex/__init__.py:<module>",
-            "wrong-package",
-            "NVIDIA",
         ),
         (
             "RuntimeError: Rank 1 successfully reached monitoredBarrier, but received errors while waiting for send/recv "
@@ -803,5 +668,5 @@ def test_a_graph_of_gradients_fails_in_the_backward_of_ddp_alone() -> None:
     inside = match(text, _frames("torch/autograd/graph.py:_engine_run_backward"))
     outside = match(text, _frames("train.py:main"))
     assert inside is not None
-    assert outside is not None
-    assert (inside[0].kind, outside[0].kind) == ("ddp-create-graph", "modified-in-place")
+    assert inside[0].kind == "ddp-create-graph"
+    assert outside is None

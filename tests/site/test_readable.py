@@ -41,7 +41,7 @@ def test_a_wording_without_anything_open_is_a_message_of_its_pattern() -> None:
             if VARIES not in wording and bare:
                 checked += 1
                 assert signature.pattern.search(wording), (pattern, wording)
-    assert checked > 100
+    assert checked > 80
 
 
 def test_fits() -> None:

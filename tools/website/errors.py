@@ -67,20 +67,15 @@ AREAS: tuple[tuple[Translated, tuple[str, ...]], ...] = (
     ),
     (
         Translated("Data and its workers", "数据与 DataLoader worker"),
-        ("workers", "loading_data", "data_sets"),
-    ),
-    (
-        Translated("Tensors, models, checkpoints", "张量、模型、检查点"),
-        ("tensors", "tensor_use", "layers", "artifacts"),
+        ("workers", "loading_data"),
     ),
     (Translated("What is installed", "安装的软件"), ("installation",)),
     (Translated("Slurm, ssh, Ray", "Slurm、ssh、Ray"), ("schedulers", "remote", "ray_actors")),
     (Translated("Engines that serve models", "推理引擎"), ("inference",)),
     (Translated("Ascend NPUs", "昇腾 NPU"), ("hccl",)),
-    (Translated("Libraries around the training", "训练周边的库"), ("everyday",)),
 )
 """The modules of signatures by what they are about."""
-ORDINARY = frozenset({"credentials", "pickling", "user_errors"})
+ORDINARY = frozenset({"credentials"})
 """Modules whose errors have nothing to do with several GPUs."""
 OF_RULES = Translated("Other messages that rules lead to", "规则涉及的其他报错")
 MORE = Translated("{count} more wordings", "另外 {count} 种写法")

@@ -3,7 +3,7 @@
 fault: import error
 outcome: failed
 rank: any
-kind: missing-module
+kind: exception
 line: import a_package_that_nobody_has
 """
 

@@ -16,9 +16,12 @@ from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.model import Failure
 
-_PLAIN = frozenset({"exception", "user-error"})
-"""Kinds of failure whose cause may lie before the line that raised them."""
-_NOT_FINITE = "not-finite"
+_PLAIN = "exception"
+"""The kind of failure whose cause may lie before the line that raised it."""
+_NOT_FINITE = re.compile(
+    r"\b(?:nan|inf|infinite|infinity|not finite|invalid values|loss scale)\b", re.IGNORECASE
+)
+"""Words of an error about numbers that broke down."""
 _WARNS = re.compile(
     r"(?P<file>[^\s:]+\.py):(?P<line>\d+): (?:Runtime|User)Warning: "
     r"(?P<words>(?:(?:divide by zero|invalid value|overflow) encountered|(?:std|var)\(\): degrees of freedom is <= 0"
@@ -33,10 +36,10 @@ def with_logged_before(
     failure: Failure, evidence: Evidence, said: SaidBy, user_code: UserCode
 ) -> Failure:
     """The failure with a word on the last error that its rank had logged before, if there is one."""
-    if failure.kind == _NOT_FINITE:
+    if _NOT_FINITE.search(failure.message):
         return _with_warning_before(failure, said)
     rank = evidence.ranks.get(failure.rank) if failure.rank is not None else None
-    if rank is None or failure.kind not in _PLAIN or not failure.root_cause:
+    if rank is None or failure.kind != _PLAIN or not failure.root_cause:
         return failure
     before = _logged_before(rank, said)
     frame = None if before is None else innermost_user_frame(user_code.marked(before.raised.frames))

@@ -25,8 +25,7 @@ _QUOTED = re.compile(
 )
 _OF_DATA = frozenset(
     {
-        *("exception", "damaged-data", "unreadable-file", "data-format", "index-out-of-range"),
-        *("shape-mismatch", "not-finite"),
+        *("exception", "damaged-data", "unreadable-file", "shape-mismatch", "not-finite"),
     }
 )
 """Kinds of failure that may come of one file's content."""

@@ -182,8 +182,10 @@ _OF_VALUES_TOO = frozenset({"batch-norm-single-sample", "batch-not-divisible"})
 """Failures that rules predict, and that the length of a stand-in can bring about as well; all others that rules predict
 come of several GPUs alone."""
 
-_OF_MEASURES = frozenset({"shape-mismatch", "index-out-of-range", *_OF_VALUES_TOO})
-"""Failures of sizes, numbers and classes, which stand-ins of the kind "pictures" have from the real ones."""
+_OF_MEASURES = re.compile(
+    r"\b(?:shapes?|sizes?|dimensions?|channels|out of (?:range|bounds)|divisible)\b"
+)
+"""Words of failures of sizes, numbers and classes, which stand-ins of the kind "pictures" have from the real ones."""
 
 
 def uncaught_from(event: Mapping[str, Any]) -> Uncaught:
@@ -219,7 +221,7 @@ def doubt_about(failures: Sequence[Failure], uncaught: Sequence[Uncaught]) -> Do
     if is_predicted and failure.kind not in _OF_VALUES_TOO:
         return None
     standing = standing_of(failure)
-    by = standing.by - ({"pictures"} if failure.kind in _OF_MEASURES else set())
+    by = standing.by - ({"pictures"} if _is_of_measures(failure) else set())
     touches = tuple(each for each in _touches_of(failure, uncaught) if each.kind in by)
     if not touches:
         return None
@@ -229,6 +231,10 @@ def doubt_about(failures: Sequence[Failure], uncaught: Sequence[Uncaught]) -> Do
         if each.is_refusal
     )
     return Doubt(tuple(failures), touches, is_certain=follows or touches[-1].how == "chain")
+
+
+def _is_of_measures(failure: Failure) -> bool:
+    return failure.kind in _OF_VALUES_TOO or _OF_MEASURES.search(failure.message) is not None
 
 
 def _touches_of(failure: Failure, uncaught: Sequence[Uncaught]) -> tuple[Touch, ...]:

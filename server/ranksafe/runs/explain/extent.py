@@ -27,7 +27,7 @@ _NO_FILE = "FileNotFoundError"
 _OF_NO_RANK = frozenset(
     {
         *("trainer-settings", "deepspeed-settings", "configuration", "version-requirement"),
-        *("unknown-model", "tokenizer", "binary-mismatch", "registry", "missing-library"),
+        *("binary-mismatch", "missing-library"),
         *("server-unreachable", "no-network", "tracker-lost", "missing-credentials"),
     }
 )
@@ -105,7 +105,9 @@ def with_extent(
     if ranks > 1 and met >= ranks:
         if root.known is not None:
             return _without_ranks(failure, origin, known=True) if plain else failure
-        if may_be_about_ranks(failure.message, failure.frames):
+        if may_be_about_ranks(failure.message, failure.frames) or is_in_parallel_code(
+            failure.frames
+        ):
             return failure
         if has_empty_size(origin.message):
             return _said_also(failure, _EMPTY_SIZE)
@@ -126,12 +128,11 @@ def with_extent(
     alone = ranks > 1 and met == 1 and root.rank.raised_at != LOOSE
     # While the run goes on, the others may meet it yet.
     alone = alone and not evidence.going_on and bool(failure.frames)
-    if not plain:
-        return _said_also(failure, _ONLY_ONE_RANK) if alone and not root.known else failure
-    if ranks == 1:
+    if plain and ranks == 1:
         return _without_ranks(failure, origin, known=root.known is not None)
-    told = _MADE_BY_ANOTHER if origin.type == _NO_FILE else _ONLY_ONE_RANK
-    return _said_also(failure, told) if alone and failure.kind not in _OF_NO_RANK else failure
+    if not alone or (root.known is not None and (not plain or failure.kind in _OF_NO_RANK)):
+        return failure
+    return _said_also(failure, _MADE_BY_ANOTHER if origin.type == _NO_FILE else _ONLY_ONE_RANK)
 
 
 _ANOTHER_RAISED = Translated(

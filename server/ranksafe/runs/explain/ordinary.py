@@ -20,6 +20,9 @@ _TYPES = frozenset(
             "ZeroDivisionError",
         ),
         *("UnicodeDecodeError", "JSONDecodeError", "AssertionError", "ValueError", "OverflowError"),
+        *("SyntaxError", "IndentationError", "TabError", "ImportError", "ModuleNotFoundError"),
+        *("UnboundLocalError", "RecursionError", "FileNotFoundError", "NotADirectoryError"),
+        *("IsADirectoryError", "PermissionError"),
     }
 )
 _SEVERAL = re.compile(

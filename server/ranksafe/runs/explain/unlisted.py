@@ -30,9 +30,14 @@ _PYTHONS_OWN = frozenset(
             "ZeroDivisionError",
         ),
         *("UnboundLocalError", "StopIteration", "RecursionError", "OverflowError"),
+        *("ImportError", "ModuleNotFoundError"),
     }
 )
 """What Python itself raises in a line; anything else may come from compiled code that the line calls."""
+
+_UNREADABLE = frozenset({"SyntaxError", "IndentationError", "TabError"})
+_COMPILED_STACK = "\nException raised from "
+"""Where torch's C++ begins to list its own frames (c10/util/Exception.cpp)."""
 
 _TABLES = ("datasets", "pandas")
 _OF_A_REFUSAL = frozenset({"ValueError", "TypeError", "NotImplementedError"})
@@ -62,6 +67,7 @@ def unlisted(raised: Raised, origin: Raised) -> Translated:
         for part in (
             _meaning(quoted or origin),
             _raiser(origin, quoted),
+            _reason(quoted or origin),
             _became(raised, origin),
         )
         if part
@@ -92,6 +98,17 @@ def _meaning(origin: Raised) -> Translated | None:
     return None
 
 
+def _reason(origin: Raised) -> Translated | None:
+    """The last line of a message of several: libraries put the reason there."""
+    said = origin.message.split(_COMPILED_STACK, 1)[0]
+    lines = [line.strip() for line in said.splitlines() if any(map(str.isalnum, line))]
+    return _LAST_LINE.filled(line=_tail(lines[-1])) if len(lines) > 1 else None
+
+
+def _tail(line: str) -> str:
+    return line if len(line) <= _SHORT else f"…{line[-_SHORT:]}"
+
+
 def _is_workers(raised: Raised) -> bool:
     return (raised.where or "").startswith(_WORKER)
 
@@ -114,9 +131,13 @@ _RAISED_HERE = Translated(
 
 def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
     """Whose line raised it: a check of the user's own, the user's line itself, or a package that it calls."""
+    if origin.type in _UNREADABLE:
+        return _NOT_PYTHON
     own = innermost_user_frame(origin.frames)
+    if not origin.frames:
+        return _NO_TRACEBACK.filled(type=origin.type)
     if own is None:
-        package = _package(origin.frames[-1].filename) if origin.frames else None
+        package = _package(origin.frames[-1].filename)
         return (
             _ONLY_PACKAGE.filled(
                 package=package, place=place_in_function(origin.frames[-1]), type=origin.type
@@ -136,7 +157,8 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
     package = _package(inner[-1].filename)
     refused = origin.type in _OF_A_REFUSAL and inner[-1].source.startswith("raise ")
     said = _REFUSED if refused else _IN_PACKAGE
-    return said.filled(package=package, place=place_in_function(inner[-1])) if package else None
+    place = place_in_function(inner[-1])
+    return said.filled(package=package, place=place) if package else _IN_PLACE.filled(place=place)
 
 
 def _package(filename: str) -> str | None:
@@ -174,6 +196,11 @@ _NO_COLUMN = Translated(
     en="The data has no column {key}: it has another name there, or was removed before.",
     zh_cn="数据中没有列 {key}：列名不同，或此前已被移除。",
 )
+_LAST_LINE = Translated(en='Its message ends: "{line}".', zh_cn="其消息的最后一行：“{line}”。")
+_NOT_PYTHON = Translated(
+    en="Python cannot read this file, so nothing of it ran.",
+    zh_cn="Python 无法解析此文件，因此其中的代码都没有运行。",
+)
 _OWN_CHECK = Translated(
     en="A check in the code raised this {type} here on purpose; its message says what it found.",
     zh_cn="代码中的检查在此处主动抛出了该 {type}；它发现的问题见消息。",
@@ -192,6 +219,14 @@ _IN_LINE = Translated(
 _IN_PACKAGE = Translated(
     en="It was raised inside {package} ({place}), called from this line of yours.",
     zh_cn="它是在你的这一行所调用的 {package}（{place}）内部抛出的。",
+)
+_IN_PLACE = Translated(
+    en="It was raised in {place}, called from this line of yours.",
+    zh_cn="它是在你的这一行所调用的 {place} 中抛出的。",
+)
+_NO_TRACEBACK = Translated(
+    en="The log has the message of this {type} and no traceback, so the line that raised it is not known.",
+    zh_cn="日志中只有该 {type} 的消息而没有 traceback，因此不知道是哪一行抛出的。",
 )
 _REFUSED = Translated(
     en="{package} ({place}), called from this line of yours, refuses what it is given; its message says what.",

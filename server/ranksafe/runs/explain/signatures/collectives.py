@@ -259,4 +259,28 @@ SIGNATURES: tuple[Signature, ...] = (
         en="Another rank ended with an exception, and Horovod shut this one down with it. The cause is there.",
         zh="另一个 rank 因异常结束，Horovod 随之关闭了该 rank。原因在那个 rank 上。",
     ),
+    signature(
+        "group-rank",
+        r"(?:Group|Global) rank (?P<rank>\d+) is not part of group",
+        raised_only=True,
+        en="Rank {rank} is not a member of the process group it is looked up in. A subgroup counts its own ranks from "
+        "0; src and dst of its collectives are global ranks, unless group_src or group_dst is given.",
+        zh="rank {rank} 不是所查询进程组的成员。子组内的 rank 从 0 开始编号；其集合通信的 src 和 dst 是全局 rank，"
+        "除非使用 group_src 或 group_dst。",
+    ),
+    signature(
+        "collective-dtype-mismatch",
+        r"Invalid usage of tensors with different dtypes",
+        raised_only=True,
+        en="The tensors given to one collective have different types: convert them to one.",
+        zh="传给同一个集合通信的张量类型不同：请转换为同一类型。",
+    ),
+    signature(
+        "cannot-pickle",
+        r"\A(?:AttributeError|TypeError|PicklingError|RuntimeError): [^\n]*?"
+        r"[Cc]an(?:'t|not) (?:pickle(?: local object)?|get local object) (?P<what>[^\n:]{1,200})",
+        frames=r"/torch/distributed/distributed_c10d\.py:_?\w*object",
+        en="{what} cannot be pickled, and collectives of objects send them that way. Send plain values or tensors.",
+        zh="{what} 不能 pickle，而对象的集合通信正是通过 pickle 发送。请发送普通值或张量。",
+    ),
 )

@@ -80,112 +80,6 @@ SIGNATURES: tuple[Signature, ...] = (
         "缺少 ninja、nvcc 或头文件，或编译器版本不符。",
     ),
     signature(
-        "trainer-settings",
-        r"--load_best_model_at_end requires the sav(?:e|ing) (?:and eval|steps to be)"
-        r"|load_best_model_at_end requires",
-        raised_only=True,
-        plain=True,
-        en="load_best_model_at_end needs the same strategy for saving and evaluating, and save_steps that are a "
-        "multiple of eval_steps.",
-        zh="load_best_model_at_end 要求保存与评估使用相同的策略，且 save_steps 是 eval_steps 的整数倍。",
-    ),
-    signature(
-        "trainer-settings",
-        r"Your setup doesn't support (?P<what>bf16/gpu|tf32)|BF16 Mixed precision training with AMP[^\n]*can only "
-        r"be used"
-        r"|bf16 mixed precision requires PyTorch|FP16 Mixed precision training with AMP[^\n]*can only be used",
-        raised_only=True,
-        plain=True,
-        en="The mixed precision that was asked for does not work on this machine: the GPU is too old for it, or no "
-        "GPU "
-        "is seen at all. Take another one (fp16, bf16, none).",
-        zh="所要求的混合精度在此机器上不可用：GPU 过旧，或根本没有检测到 GPU。请换用其他精度（fp16、bf16 或不用）。",
-    ),
-    signature(
-        "trainer-settings",
-        r"Some specified arguments are not used by the HfArgumentParser: (?P<names>[^\n]+)"
-        r"|Some keys are not used by the HfArgumentParser: (?P<keys>[^\n]+)",
-        raised_only=True,
-        plain=True,
-        en="The script does not know these arguments: [[{names}]][[{keys}]]. They are misspelt, or of another version "
-        "of the script or of transformers.",
-        zh="脚本不认识这些参数：[[{names}]][[{keys}]]。拼写有误，或属于脚本或 transformers 的其他版本。",
-    ),
-    signature(
-        "attention-not-available",
-        r"FlashAttention2? has been toggled on, but it cannot be used|FlashAttention only supports Ampere GPUs or "
-        r"newer"
-        r"|flash_attn seems to be not installed|does not support Flash Attention 2",
-        raised_only=True,
-        plain=True,
-        en="FlashAttention was asked for and cannot be used here: flash_attn is not installed, the GPU is too old for "
-        'it, or the model does not support it. Install it, or load with attn_implementation="sdpa".',
-        zh="要求使用 FlashAttention，但此处不可用：未安装 flash_attn、GPU 过旧，或模型不支持。请安装它，或以 "
-        'attn_implementation="sdpa" 加载。',
-    ),
-    signature(
-        "configuration",
-        # hydra-core 1.3.8 prints it without a traceback.
-        r"^Could not override '(?P<key>[^']+)'\.(?: |$)",
-        plain=True,
-        en="Hydra's configuration has no key {key} to override: it is misspelt or of another configuration. + before "
-        "an "
-        "override adds a new key.",
-        zh="Hydra 的配置中没有可覆盖的键 {key}：拼写有误，或属于其他配置。在覆盖项前加 + 可新增键。",
-    ),
-    signature(
-        "configuration",
-        r"Key '(?P<name>[^']+)' is not in struct(?:\s+full_key: (?P<full>\S+))?",
-        raised_only=True,
-        plain=True,
-        en="The code asks the configuration for {name}, which it does not have[[ (as {full})]]: compare with the keys "
-        "that it has (another name, another group chosen), or read it with a default.",
-        zh="代码要读取配置中的 {name}，而配置中没有[[（{full}）]]：请与现有的键比较（名称不同，或选择了其他配置组），"
-        "或读取时给出默认值。",
-    ),
-    signature(
-        "configuration",
-        r"Could not override '(?P<key>[^']+)'"
-        r"|Missing mandatory value: (?P<missing>\S+)|MissingConfigException: (?P<why>[^\n]+)"
-        r"|Cannot find primary config '(?P<primary>[^']+)'|InterpolationKeyError: (?P<interpolation>[^\n]+)",
-        raised_only=True,
-        plain=True,
-        en="The configuration does not have what is asked of it[[: {key}]][[: {missing} must be set]]"
-        "[[: {why}]][[: {primary}]][[: {interpolation}]]. With Hydra, + before an override adds a new key.",
-        zh="配置中没有所需的内容[[：{key}]][[：必须设置 {missing}]][[：{why}]][[：{primary}]][[："
-        "{interpolation}]]。"
-        "使用 Hydra 时，在覆盖项前加 + 可新增键。",
-    ),
-    signature(
-        "configuration",
-        r"\A(?:\w+\.)*(?:ScannerError|ParserError|TOMLDecodeError|ComposerError): ",
-        raised_only=True,
-        plain=True,
-        en="A configuration file (YAML, TOML) cannot be read: its syntax is broken at the place in the message.",
-        zh="配置文件（YAML、TOML）无法解析：消息所指的位置语法有误。",
-    ),
-    signature(
-        "configuration",
-        r"\A(?:\w+\.)*ValidationError: (?P<count>\d+) validation errors? for (?P<name>\w+)\s*\n(?P<field>[^\n]+)",
-        raised_only=True,
-        plain=True,
-        en="The settings for {name} are not valid; the first of {count}: {field}.",
-        zh="{name} 的设置无效；共 {count} 处，第一处：{field}。",
-    ),
-    signature(
-        "compile-failed",
-        # torch 2.13.0, torch/_dynamo/exc.py.
-        r"\A(?:\w+\.)*(?:BackendCompilerFailed|InternalTorchDynamoError|TorchRuntimeError|InductorError|Unsupported): "
-        r"(?P<what>[^\n]+(?:\n\w+(?:Error|Exception): [^\n]+)?)",
-        frames=r"torch/(?:_dynamo|_functorch|_inductor|fx)/",
-        raised_only=True,
-        plain=True,
-        en="torch.compile could not compile what runs from this line ({what}). Without torch.compile (or with "
-        'TORCHDYNAMO_DISABLE=1) it shows whether the code itself is right; TORCH_LOGS="+dynamo" says more.',
-        zh="torch.compile 无法编译从此行运行的代码（{what}）。不用 torch.compile（或设置 TORCHDYNAMO_DISABLE=1）"
-        '可判断代码本身是否正确；TORCH_LOGS="+dynamo" 会给出更多信息。',
-    ),
-    signature(
         "sharded-weight",
         # DeepSpeed ZeRO-3 leaves an empty tensor in place of each parameter; transformers, torch.
         r"'weight' must be 2-D|Trying to set a tensor of shape torch\.Size\(\[0\]\)"
@@ -252,5 +146,14 @@ SIGNATURES: tuple[Signature, ...] = (
         "data without workers there (num_workers=0), or start the outer process not as a daemon.",
         zh="以守护方式启动的进程（DataLoader worker、进程池）试图再启动进程。请在其中不使用 worker"
         "（num_workers=0），或不要以守护方式启动外层进程。",
+    ),
+    signature(
+        "configuration",
+        # hydra-core 1.3.8 prints it without a traceback.
+        r"^Could not override '(?P<key>[^']+)'\.(?: |$)",
+        plain=True,
+        en="Hydra's configuration has no key {key} to override: it is misspelt or of another configuration. + before "
+        "an override adds a new key.",
+        zh="Hydra 的配置中没有可覆盖的键 {key}：拼写有误，或属于其他配置。在覆盖项前加 + 可新增键。",
     ),
 )

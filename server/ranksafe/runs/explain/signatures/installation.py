@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ranksafe.runs.explain.signatures.signature import Signature, ordinary, signature
+from ranksafe.runs.explain.signatures.signature import Signature, signature
 
 _EN = " This has nothing to do with several GPUs."
 _ZH = "这与多 GPU 无关。"
@@ -120,15 +120,6 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="{library} 需要 [[{other} 的 ]]{symbol}，而所加载的库中没有：混用了不同版本的两套安装。请检查 "
         "LD_LIBRARY_PATH 和已加载的 module；torch 自带其 CUDA 库。" + _ZH,
     ),
-    ordinary(
-        "binary-mismatch",
-        # numba 0.50 to 0.61, cuda/cudadrv/nvvm.py.
-        r"\A(?:\w+\.)*NvvmError: Failed to compile",
-        en="numba could not compile a CUDA kernel: it does not fit the installed CUDA toolkit (libNVVM). Install a "
-        "numba for that toolkit, or a toolkit that this numba supports (numba -s tells both).",
-        zh="numba 无法编译 CUDA kernel：它与已安装的 CUDA 工具包（libNVVM）不匹配。请安装适用于该工具包的 numba，"
-        "或此 numba 支持的工具包（numba -s 会显示两者）。",
-    ),
     signature(
         "binary-mismatch",
         r"ImportError: (?:\S*/)?(?P<library>[^/\s:]+\.so[.\d]*): undefined symbol: ",
@@ -186,69 +177,5 @@ SIGNATURES: tuple[Signature, ...] = (
         en="What is asked for here needs a package that is not installed in the interpreter that ran this; the message "
         "names it." + _EN,
         zh="此处所需的软件包没有安装在运行所用的解释器中；名称见消息。" + _ZH,
-    ),
-    ordinary(
-        "version-requirement",
-        # OpenMMLab: mmdet, mmseg, mmpretrain and others check it when they are imported.
-        r"\AAssertionError: (?P<package>\w+)==(?P<found>[\w.]+) is used but incompatible\. Please install (?P<needs>"
-        r"[^\n]+?)\.?\s*$",
-        en="{package} {found} does not fit the library that imports it: install {needs}.",
-        zh="{package} {found} 与导入它的库不匹配：请安装 {needs}。",
-    ),
-    ordinary(
-        "version-requirement",
-        # transformers 4.x and 5, utils/import_utils.py.
-        r"\ARuntimeError: Failed to import (?P<module>transformers[\w.]*) because of the following error[^\n]*\n"
-        r"(?P<why>[^\n]+)",
-        en="{module} could not be imported: {why}. A package that it needs is missing or of a version that does not "
-        "fit.",
-        zh="无法导入 {module}：{why}。它所需的某个包缺失或版本不匹配。",
-    ),
-    ordinary(
-        "extension-not-built",
-        # torch 1.x to 2.13, torch/utils/cpp_extension.py.
-        r"\ARuntimeError: Error compiling objects for extension",
-        en="A compiled extension could not be built. The compiler's own error stands above this one: a missing nvcc "
-        "or header, or a compiler that does not fit.",
-        zh="无法构建编译扩展。编译器自身的错误在此之前：缺少 nvcc 或头文件，或编译器不匹配。",
-    ),
-    ordinary(
-        "binary-mismatch",
-        # numpy 1.x and 2.x, its C interface.
-        r"module compiled against (?:ABI|API) version (?P<built>\w+) but this version of numpy is (?P<found>\w+)",
-        en="A compiled package was made for another numpy ({built}; the installed one has {found}): reinstall that "
-        "package or change numpy's version so that they fit.",
-        zh="某个编译的包是为其他 numpy（{built}；已安装的为 {found}）构建的：请重新安装该包或更换 numpy 版本。",
-    ),
-    ordinary(
-        "version-requirement",
-        # protobuf 4 and newer, google/protobuf/descriptor.py.
-        r"\ATypeError: Descriptors cannot (?:not )?be created directly",
-        en="The installed protobuf is newer than the package's generated files allow: install protobuf<=3.20, or a "
-        "newer version of that package (tensorboard, wandb, onnx).",
-        zh="已安装的 protobuf 比该包生成的文件所允许的版本新：请安装 protobuf<=3.20，或更新该包（tensorboard、wandb、"
-        "onnx）。",
-    ),
-    ordinary(
-        "version-requirement",
-        r"\A(?:\w+\.)*(?:DistributionNotFound|VersionConflict|ContextualVersionConflict): (?P<why>[^\n]+)",
-        en="The installed packages do not fit what is required: {why}.",
-        zh="已安装的包不满足要求：{why}。",
-    ),
-    ordinary(
-        "version-requirement",
-        r"Legacy autograd function with non-static forward method is deprecated",
-        en="The code defines an autograd function as torch did up to 1.2: make forward and backward static methods, "
-        "and call it with .apply.",
-        zh="代码以 torch 1.2 及之前的方式定义自动求导函数：请把 forward 和 backward 改为静态方法，并用 .apply 调用。",
-    ),
-    ordinary(
-        "binary-mismatch",
-        # bitsandbytes 0.35 to 0.42, cuda_setup.
-        r"CUDA Setup failed despite (?:CUDA|GPU) being available",
-        en="bitsandbytes found no CUDA libraries that fit: install a version for this CUDA, or set LD_LIBRARY_PATH to "
-        "where libcudart is (python -m bitsandbytes tells what it looked for).",
-        zh="bitsandbytes 没有找到匹配的 CUDA 库：请安装适用于此 CUDA 的版本，或把 LD_LIBRARY_PATH 设为 libcudart "
-        "所在位置（python -m bitsandbytes 会显示它查找的内容）。",
     ),
 )

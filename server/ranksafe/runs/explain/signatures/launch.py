@@ -201,4 +201,16 @@ SIGNATURES: tuple[Signature, ...] = (
         "CUDA_VISIBLE_DEVICES there.",
         zh="DeepSpeed 的启动器在本机没有找到 GPU，也没有 hostfile：请在那里检查 nvidia-smi 和 CUDA_VISIBLE_DEVICES。",
     ),
+    signature(
+        "user-error",
+        r"^\S*python[\d.]*: can't open file '(?P<name>[^']+)': \[Errno 2\]",
+        en="Python does not find the script {name}; relative paths start at the working directory.",
+        zh="Python 找不到脚本 {name}；相对路径从工作目录算起。",
+    ),
+    signature(
+        "script-arguments",
+        r"^\S+: error: (?:unrecognized arguments|the following arguments are required|argument )(?P<message>.*)",
+        en="The script refuses its command-line arguments. Set the arguments of the run.",
+        zh="脚本拒绝了命令行参数。请设置运行参数。",
+    ),
 )

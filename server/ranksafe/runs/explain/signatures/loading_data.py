@@ -13,14 +13,6 @@ _COLLATE = "cannot-collate"
 _DAMAGED = "damaged-data"
 
 SIGNATURES: tuple[Signature, ...] = (
-    ordinary(
-        _ARGUMENTS,
-        r"(?P<option>sampler|batch_sampler) option is mutually exclusive",
-        en="A {option} decides the order itself: leave shuffle (and for a batch_sampler batch_size, sampler and "
-        "drop_last) out of the DataLoader's arguments; a DistributedSampler takes shuffle.",
-        zh="{option} 自行决定顺序：请在 DataLoader 的参数中去掉 shuffle（使用 batch_sampler 时还有 batch_size、"
-        "sampler 和 drop_last）；DistributedSampler 自身接受 shuffle。",
-    ),
     signature(
         _ARGUMENTS,
         r"DataLoader with IterableDataset: expected unspecified (?P<option>\w+) option",
@@ -29,13 +21,6 @@ SIGNATURES: tuple[Signature, ...] = (
         "the data set, and let each rank and each worker read its own share there.",
         zh="IterableDataset 自行决定顺序，因此 DataLoader 不接受 {option}。请在数据集内部打乱顺序，并在其中让每个 "
         "rank 和每个 worker 读取自己的一份。",
-    ),
-    ordinary(
-        _ARGUMENTS,
-        r"(?P<option>prefetch_factor|persistent_workers|multiprocessing_context) (?:option )?(?:could only be "
-        r"specified in multiprocessing|needs num_workers > 0|can only be used with multi-process loading)",
-        en="{option} is about worker processes, and there are none (num_workers=0): leave it out, or use workers.",
-        zh="{option} 用于 worker 进程，而此处没有（num_workers=0）：请去掉该参数，或使用 worker。",
     ),
     signature(
         "sampler-rank",
@@ -47,66 +32,6 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="DistributedSampler 得到的 rank 为 {rank}，而其 num_replicas 只允许 0 到 {last}。请省略这两个参数，"
         "使其取自进程组；或传入全局 rank 和 world size（而不是 local rank 或单台机器的 GPU 数）。",
     ),
-    ordinary(
-        _COLLATE,
-        r"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
-        r"<class '(?P<type>NoneType)'>",
-        en="A sample, or a part of one, is None, which cannot be put into a batch: __getitem__ returned nothing for "
-        "it. Filter such samples in a collate_fn, or mend what makes them.",
-        zh="某个样本或其一部分为 None，无法放入批次：__getitem__ 没有返回内容。请在 collate_fn 中过滤这些样本，"
-        "或修正产生它们的代码。",
-    ),
-    ordinary(
-        _COLLATE,
-        r"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found "
-        r"<class '(?P<type>[^']+)'>",
-        en="Samples contain a {type}, which the default collate function cannot put into a batch: turn it into a "
-        "tensor or a number in the data set (a transform), or write a collate_fn.",
-        zh="样本中包含 {type}，默认的 collate 函数无法将其放入批次：请在数据集中将其转换为张量或数字（transform），"
-        "或编写 collate_fn。",
-    ),
-    ordinary(
-        _COLLATE,
-        r"each element in list of batch should be of equal size",
-        en="Samples contain lists of different lengths, which cannot be put into one batch: pad them to one length, "
-        "or write a collate_fn.",
-        zh="样本中的列表长度不同，无法放入同一批次：请填充到相同长度，或编写 collate_fn。",
-    ),
-    ordinary(
-        _COLLATE,
-        r"Batches of (?P<kind>nested|sparse) tensors are not currently supported by the default collate_fn",
-        en="The default collate function does not put {kind} tensors into a batch: write a collate_fn.",
-        zh="默认的 collate 函数不支持 {kind} 张量：请编写 collate_fn。",
-    ),
-    ordinary(
-        _COLLATE,
-        r"Trying to resize storage that is not resizable",
-        en="A batch could not be put together in shared memory: mostly samples of different sizes, or tensors that "
-        "come from numpy or are views of larger ones. Give all samples one size (or pad them in a collate_fn), and "
-        "copy what is a view (.clone()).",
-        zh="无法在共享内存中组成批次：多为样本大小不同，或张量来自 numpy、是更大张量的视图。"
-        "请让所有样本大小相同（或在 collate_fn 中填充），并复制视图（.clone()）。",
-    ),
-    ordinary(
-        "data-split",
-        r"Sum of input lengths does not equal the length of the input dataset!",
-        en="random_split needs lengths that add up to the length of the data set, or fractions that add up to 1. "
-        "Compute the last length as what is left.",
-        zh="random_split 的各长度之和必须等于数据集的长度，或使用和为 1 的比例。请把最后一个长度计算为剩余部分。",
-    ),
-    ordinary(
-        "data-split",
-        r"Unknown split \"(?P<split>[^\"]+)\"\. Should be one of (?P<splits>\[[^\]]*\])",
-        en="The data set has no split {split}; it has {splits}. Make one with train_test_split, or name one of these.",
-        zh="数据集没有 {split} 划分；它有 {splits}。请用 train_test_split 创建，或使用其中之一。",
-    ),
-    ordinary(
-        "data-format",
-        r"Couldn't infer the same data file format for all splits",
-        en="The files of the data set's splits are of different formats: name the format, or give data_files that "
-        "are all of one.",
-        zh="数据集各划分的文件格式不同：请指明格式，或提供格式一致的 data_files。",
-    ),
     signature(
         "file-race",
         r"unable to lock file, errno = \d+",
@@ -116,12 +41,6 @@ SIGNATURES: tuple[Signature, ...] = (
         "(HDF5_USE_FILE_LOCKING=FALSE where the file system is the reason).",
         zh="HDF5 无法锁定文件：另一个进程（通常是其他 rank）正以写入方式打开它，或文件系统不支持锁。请只让一个 rank "
         "写入，其他地方以 mode='r' 打开（若原因在文件系统，可设置 HDF5_USE_FILE_LOCKING=FALSE）。",
-    ),
-    ordinary(
-        "data-not-found",
-        r"Unable to (?:synchronously )?open object \(object '(?P<name>[^']+)' doesn't exist\)",
-        en="The HDF5 file has no {name}.",
-        zh="HDF5 文件中没有 {name}。",
     ),
     signature(
         "too-many-readers",
@@ -151,12 +70,55 @@ SIGNATURES: tuple[Signature, ...] = (
         en="The table is empty: the file was cut off, is still being written, or holds no data.",
         zh="表格为空：文件被截断、仍在写入，或没有数据。",
     ),
+    signature(
+        "file-race",
+        r"The file lock '(?P<file>[^']+)' could not be acquired",
+        raised_only=True,
+        en="Another process holds the lock {file}: another rank that takes long with the same cache, or one that "
+        "ended without giving it back. If no process uses it any more, delete the file.",
+        zh="另一个进程持有锁 {file}：其他 rank 长时间使用同一缓存，或某进程结束时没有释放。若已无进程使用，"
+        "请删除该文件。",
+    ),
+    signature(
+        "file-race",
+        r"\A(?:\w+\.)*OperationalError: (?:\(sqlite3\.OperationalError\) )?database is locked",
+        raised_only=True,
+        en="Several processes write to one SQLite data base at the same time (a tracker's, a study's, a cache). Let "
+        "one rank alone write, give each rank a file of its own, or use a data base server.",
+        zh="多个进程同时写入同一个 SQLite 数据库（跟踪器、超参搜索或缓存）。请只让一个 rank 写入、"
+        "为每个 rank 使用单独的文件，或改用数据库服务器。",
+    ),
     ordinary(
-        _DAMAGED,
-        r"\A(?:\w+\.)*ParserError: Error tokenizing data\. C error: Expected (?P<some>\d+) fields in line "
-        r"(?P<line>\d+), saw (?P<more>\d+)",
-        en="Line {line} of the table has {more} fields, the lines before it {some}: a separator inside a text, "
-        "another separator, or damaged data.",
-        zh="表格第 {line} 行有 {more} 个字段，而之前各行为 {some} 个：文本中含有分隔符、分隔符不同，或数据损坏。",
+        "fewer-shards-than-ranks",
+        r"(?:Cannot split an iterable dataset with num_shards=(?P<shards>\d+) across world_size=(?P<ranks>\d+) nodes"
+        r"|the dataset now has num_shards=(?P<now>\d+), which is lower than world_size=(?P<size>\d+)"
+        r"|Unable to shard a dataset of size (?P<samples>\d+) into (?P<pieces>\d+) shards)",
+        plain=False,
+        en="There is less to hand out than ranks that want some[[: {shards} shards for {ranks} ranks]][[: {now} "
+        "shards for {size} ranks]][[: {samples} samples for {pieces} shards]]. Write the data in more files, or "
+        "split it by samples.",
+        zh="可分配的份数少于 rank 数[[：{shards} 个分片，{ranks} 个 rank]][[：{now} 个分片，{size} 个 rank]][[："
+        "{samples} 个样本，{pieces} 个分片]]。请把数据写成更多文件，或按样本划分。",
+    ),
+    signature(
+        "unreadable-file",
+        # pickle and torch.load of an empty or a short file; speechbrain/speechbrain#2321.
+        r"EOFError: Ran out of input|unexpected EOF, expected \d+ more bytes",
+        raised_only=True,
+        en="A file that is loaded here is empty or cut off: a download or save was interrupted, the disk was full, or "
+        "another process is still writing it. Where one rank makes or fetches the file, the others must wait for it "
+        "(a barrier) before they load it.",
+        zh="此处加载的文件为空或不完整：下载或保存被中断、磁盘已满，或另一个进程仍在写入。若文件由某个 rank 生成或"
+        "下载，其他 rank 必须等它完成（barrier）之后再加载。",
+    ),
+    signature(
+        "missing-file",
+        # torch's UntypedStorage.from_file and torch.load(mmap=True); at::MapAllocator.
+        r"unable to open file <(?P<path>[^>]+)> in read-only mode: (?P<why>[^\n(]+?) *\(\d+\)",
+        en="A file of the model cannot be opened ({path}: {why}): the cache or the folder is incomplete, a link in it "
+        "leads nowhere, or another process removed it. Delete what is left of it and fetch the model again, once, "
+        "before the ranks start.",
+        zh="无法打开模型的文件（{path}：{why}）：缓存或文件夹不完整、其中的链接失效，或被其他进程删除。"
+        "请删除残留内容，并在各 rank 启动之前重新获取一次模型。",
     ),
 )

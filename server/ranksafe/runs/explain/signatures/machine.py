@@ -226,4 +226,13 @@ SIGNATURES: tuple[Signature, ...] = (
         zh="文件系统出错（{what}）：网络文件系统短暂不可用，或磁盘损坏。与你的代码无关；请把数据复制到本地磁盘，"
         "或重试。",
     ),
+    signature(
+        "host-out-of-memory",
+        r"unable to mmap \d+ bytes from file <(?P<file>[^>]*)>: Cannot allocate memory",
+        raised_only=True,
+        en="No more memory could be mapped[[ for {file}]]: the machine's memory or the process's limit (ulimit -v, "
+        "vm.max_map_count, vm.overcommit_memory) is used up.",
+        zh="无法再映射内存[[（{file}）]]：机器内存或进程上限（ulimit -v、vm.max_map_count、"
+        "vm.overcommit_memory）已用尽。",
+    ),
 )

@@ -73,15 +73,6 @@ SIGNATURES: tuple[Signature, ...] = (
         "torch.compile 或 no_sync 同时使用。请关闭其中之一，或使用更新的 torch。",
     ),
     signature(
-        "gradient-mismatch",
-        r"assigned grad has data (?:of a different (?:type|size)|located on a different device)"
-        r"|attempting to assign a gradient (?:with (?:dtype|device type)|of size|located on device"
-        r"|to a tensor that has)",
-        plain=True,
-        en="A .grad was set that does not have its parameter's type, size or device: convert it first.",
-        zh="所设置的 .grad 与其参数的类型、大小或设备不一致：请先转换。",
-    ),
-    signature(
         "get-batch-samples-signature",
         r"get_batch_samples\(\) (?:takes|missing|got an unexpected keyword)",
         code="RS503",

@@ -73,4 +73,25 @@ SIGNATURES: tuple[Signature, ...] = (
         "short a timeout.",
         zh="{seconds} 秒内没有 DataLoader worker 交付批次：文件系统过慢、fork 之后死锁，或超时设置过短。",
     ),
+    signature(
+        "too-many-open-files",
+        # Lib/multiprocessing/reduction.py: the other side could not take one more file descriptor.
+        r"received 0 items of ancdata",
+        raised_only=True,
+        en="The process has too many files open (torch shares every tensor of a DataLoader worker through one). Raise "
+        "the limit (ulimit -n), or call torch.multiprocessing.set_sharing_strategy('file_system').",
+        zh="进程打开的文件过多（torch 通过文件描述符共享 DataLoader worker 的每个张量）。请提高上限（ulimit -n），"
+        "或调用 torch.multiprocessing.set_sharing_strategy('file_system')。",
+    ),
+    signature(
+        "worker-died",
+        r"One of the subprocesses has abruptly died during map operation"
+        r"|BrokenProcessPool: A process in the process pool was terminated abruptly",
+        raised_only=True,
+        en="A process of the pool ended without an exception: killed, most often because the machine ran out of "
+        "memory, or crashed in compiled code. Use fewer processes (each rank starts its own pool), and try with one "
+        "to see an error.",
+        zh="进程池中的一个进程没有抛出异常就结束了：多半是机器内存不足而被终止，或编译代码崩溃。请减少进程数"
+        "（每个 rank 都会启动自己的进程池），并用单个进程运行以查看错误。",
+    ),
 )

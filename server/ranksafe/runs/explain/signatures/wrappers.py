@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ranksafe.runs.explain.signatures.signature import Signature, ordinary
+from ranksafe.runs.explain.signatures.signature import Signature, ordinary, signature
 
 _of_wrappers = partial(ordinary, plain=False)
 _DDP = "ddp-arguments"
@@ -186,5 +186,33 @@ SIGNATURES: tuple[Signature, ...] = (
         "tensor.contiguous(), and keep it where the result is to be read.",
         zh="集合通信按内存布局发送数据，而该张量是不连续的视图（转置、切片）：请传入 tensor.contiguous()，"
         "并在需要读取结果处保留它。",
+    ),
+    signature(
+        "shape-mismatch",
+        # deepspeed.readthedocs.io, zero3: a partitioned parameter is torch.Size([0]) until it is gathered.
+        r"shape '(?P<shape>\[(?:-?\d+, )*0(?:, -?\d+)*\])' is invalid for input of size (?P<size>[1-9]\d*)"
+        r"|mat1 and mat2 shapes cannot be multiplied \((?P<one>\d+x\d+ and 0x\d+)\)"
+        r"|size mismatch, got input \(\d+\), mat \(\d+x\d+\), vec \(0\)",
+        raised_only=True,
+        en="A size is 0 here[[: {size} elements do not make {shape}]][[ ({one})]]. Under DeepSpeed ZeRO-3 or FSDP a "
+        "weight has the size 0 (or only this rank's share) outside of its own forward, so a size that was read from it "
+        "there, such as the vocabulary's, is wrong: take sizes from the configuration, and gather a weight before you "
+        "read or resize it (deepspeed.zero.GatheredParameters, FSDP.summon_full_params). Without them look for where "
+        "the 0 comes from.",
+        zh="此处有一个大小为 0[[：{size} 个元素不能组成 {shape}]][[（{one}）]]。在 DeepSpeed ZeRO-3 或 FSDP 下，权重在"
+        "其自身的 forward 之外大小为 0（或只有该 rank 的分片），因此在那里从权重读取的大小（例如词表大小）是错的："
+        "请从配置中取得大小，读取或调整权重之前先收集它（deepspeed.zero.GatheredParameters、FSDP.summon_full_params）。"
+        "若未使用它们，请查明 0 的来源。",
+    ),
+    signature(
+        "modified-in-place",
+        r"one of the variables needed for gradient computation has been modified by an inplace operation",
+        raised_only=True,
+        en="A tensor that backward still needs was changed in place (+=, relu_, an indexed assignment, an optimizer "
+        "step between forward and backward). torch.autograd.set_detect_anomaly(True) shows the forward line. With "
+        "DistributedDataParallel a second forward before backward changes buffers too: broadcast_buffers=False.",
+        zh="backward 仍需要的张量被就地修改（+=、relu_、索引赋值，或在前向与反向之间执行了优化器步骤）。"
+        "torch.autograd.set_detect_anomaly(True) 会显示对应的前向行。使用 DistributedDataParallel 时，"
+        "backward 之前的第二次前向也会改变缓冲区：请设置 broadcast_buffers=False。",
     ),
 )
