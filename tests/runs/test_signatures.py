@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from ranksafe.runs.explain.signatures import SIGNATURES, match
+from ranksafe.runs.explain.signatures import match, signatures
 from ranksafe.runs.explain.signatures.signature import Signature
 from ranksafe.runs.log_text.excerpt import is_telling
 from ranksafe.runs.model import Frame
 
 _USER = "/home/user/train.py"
+_WITHOUT_EXAMPLE, _WITHOUT_SOURCE = 96, 206
 
 
 def _frames(*places: str) -> tuple[Frame, ...]:
@@ -334,7 +335,7 @@ def test_a_known_message_is_looked_at_in_a_log(text: str) -> None:
     assert any(is_telling(line) for line in text.splitlines())
 
 
-@pytest.mark.parametrize("entry", SIGNATURES, ids=lambda entry: entry.kind)
+@pytest.mark.parametrize("entry", signatures(), ids=lambda entry: entry.kind)
 def test_every_signature_is_complete(entry: Signature) -> None:
     """No placeholder without a value, whichever optional parts of the pattern take part."""
     groups = entry.pattern.groupindex
@@ -352,8 +353,28 @@ def test_every_signature_is_complete(entry: Signature) -> None:
     assert entry.code is None or re.fullmatch(r"RS\d{3}", entry.code)
 
 
+@pytest.mark.parametrize(
+    "entry", [each for each in signatures() if each.example], ids=lambda entry: entry.kind
+)
+def test_a_signature_wins_on_its_own_example(entry: Signature) -> None:
+    example = entry.example
+    assert example is not None
+    function, source = example.own_line.split(": ", 1) if example.own_line else ("", "")
+    frames = _frames(example.frame) if example.frame else ()
+    known = match(example.text, frames, _user(function, source) if function else None)
+    assert known is not None
+    assert known[0] is entry
+    for told in (known[1].en, known[1].zh_cn):
+        assert not re.search(r"\[\[|\{[a-z_]+\}", told)
+
+
+def test_what_the_data_lack_becomes_less() -> None:
+    assert sum(each.example is None for each in signatures()) <= _WITHOUT_EXAMPLE
+    assert sum(each.source is None for each in signatures()) <= _WITHOUT_SOURCE
+
+
 def test_what_is_told_of_ranks_is_never_called_independent_of_them() -> None:
-    plain = [entry.explanation.en for entry in SIGNATURES if entry.plain]
+    plain = [entry.explanation.en for entry in signatures() if entry.plain]
     assert [told for told in plain if re.search(r"\branks?\b", told)] == []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from ranksafe.runs.explain.signatures import SIGNATURES
+from ranksafe.runs.explain.signatures import signatures
 from website.readable import VARIES, fits, wordings
 
 
@@ -34,7 +34,7 @@ def test_wordings(pattern: str, texts: tuple[str, ...]) -> None:
 def test_a_wording_without_anything_open_is_a_message_of_its_pattern() -> None:
     """What is listed is never more than what the signature knows."""
     checked = 0
-    for signature in SIGNATURES:
+    for signature in signatures():
         pattern = signature.pattern.pattern
         for wording in wordings(pattern):
             bare = not re.search(r"\\[bAZs]|\^|\$|\?[!=<P]|[*+?{]", pattern)

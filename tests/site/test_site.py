@@ -16,7 +16,7 @@ import pytest
 from ranksafe.checker.registry import Registry
 from ranksafe.checker.rule_folder import REPOSITORY
 from ranksafe.localization import LANGUAGES, Language
-from ranksafe.runs.explain.signatures import SIGNATURES, Signature, match
+from ranksafe.runs.explain.signatures import Signature, match, signatures
 from rule_pages import ROOT
 from website import errors, filters, pages
 from website.readable import fits, wordings
@@ -163,7 +163,7 @@ def test_the_filters_know_every_rule(site: Site, registry: Registry, language: L
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_known_message_is_listed(site: Site, registry: Registry, language: Language) -> None:
     listed = set(site.pages[f"{FOLDERS[language]}errors.html"].wordings)
-    for signature in SIGNATURES:
+    for signature in signatures():
         if is_listed(signature):
             assert set(wordings(signature.pattern.pattern)) <= listed, signature.kind
     known = [entry for _, found in errors.entries(registry) for entry in found]
@@ -175,7 +175,7 @@ def test_every_known_message_is_listed(site: Site, registry: Registry, language:
 
 def is_listed(signature: Signature) -> bool:
     """Not an error that has nothing to do with several GPUs."""
-    ordinary = [getattr(errors.known, name).SIGNATURES for name in errors.ORDINARY]
+    ordinary = [errors.known.signatures_about(name) for name in errors.ORDINARY]
     return not signature.plain and not any(signature in each for each in ordinary)
 
 

@@ -157,7 +157,7 @@ def _part(text: str) -> re.Pattern[str]:
 def _of_modules(names: Sequence[str]) -> list[Entry]:
     found: dict[tuple[str, ...], Entry] = {}
     kinds: Counter[str] = Counter()
-    for signature in (each for name in names for each in getattr(known, name).SIGNATURES):
+    for signature in (each for name in names for each in known.signatures_about(name)):
         if signature.plain:
             continue
         texts = wordings(signature.pattern.pattern)

@@ -8,9 +8,11 @@ lost peer, the frames are not.
 
 from __future__ import annotations
 
+import re
+
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.evidence import Raised
-from ranksafe.runs.explain.signatures.signature import Signature, signature
+from ranksafe.runs.explain.signatures.signature import Signature
 
 _FETCHING = "/multiprocessing/resource_sharer.py"
 _LOADING = "/torch/utils/data/"
@@ -26,12 +28,14 @@ def lost_worker(raised: Raised) -> tuple[Signature, Translated] | None:
     return _SIGNATURE, _SIGNATURE.explanation
 
 
-_SIGNATURE = signature(
-    "worker-died",
-    r"\A(?:Connection\w+|BrokenPipe|FileNotFound|EOF|OS)Error",
-    en="The DataLoader worker that had sent this batch is gone: killed, most often because the machine ran out of "
-    "memory, or crashed in compiled code of the dataset. Use fewer workers and load lazily; with num_workers=0 an "
-    "error of the dataset appears in the rank itself.",
-    zh="发送该批次的 DataLoader worker 已不存在：多半因机器内存不足而被终止，或在数据集的编译代码中崩溃。"
-    "请减少 worker 数并惰性加载；用 num_workers=0 运行时，数据集的错误会出现在该 rank 自身。",
+_SIGNATURE = Signature(
+    kind="worker-died",
+    pattern=re.compile(r"\A(?:Connection\w+|BrokenPipe|FileNotFound|EOF|OS)Error"),
+    explanation=Translated(
+        en="The DataLoader worker that had sent this batch is gone: killed, most often because the machine ran out of "
+        "memory, or crashed in compiled code of the dataset. Use fewer workers and load lazily; with num_workers=0 an "
+        "error of the dataset appears in the rank itself.",
+        zh_cn="发送该批次的 DataLoader worker 已不存在：多半因机器内存不足而被终止，或在数据集的编译代码中崩溃。"
+        "请减少 worker 数并惰性加载；用 num_workers=0 运行时，数据集的错误会出现在该 rank 自身。",
+    ),
 )

@@ -1,61 +1,46 @@
-"""Known failures, most specific first; the first that matches explains."""
+"""Known failures as data, most specific first; the first that matches explains."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from typing import Final
 
 from ranksafe.localization import Translated
-from ranksafe.runs.explain.signatures import (
-    collectives,
-    configuration,
-    credentials,
-    cuda_runtime,
-    data_parallel,
-    devices,
-    gpu_memory,
-    hccl,
-    inference,
-    installation,
-    launch,
-    loading_data,
-    machine,
-    model,
-    network,
-    ray_actors,
-    remote,
-    schedulers,
-    trainers,
-    training_step,
-    workers,
-    wrappers,
-)
-from ranksafe.runs.explain.signatures.signature import Signature
+from ranksafe.runs.explain.signatures.signature import Signature, signatures_about
 from ranksafe.runs.model import Frame
 
-SIGNATURES: tuple[Signature, ...] = (
-    *data_parallel.SIGNATURES,
-    *model.SIGNATURES,
-    *gpu_memory.SIGNATURES,
-    *devices.SIGNATURES,
-    *cuda_runtime.SIGNATURES,
-    *inference.SIGNATURES,
-    *hccl.SIGNATURES,
-    *launch.SIGNATURES,
-    *credentials.SIGNATURES,
-    *network.SIGNATURES,
-    *collectives.SIGNATURES,
-    *workers.SIGNATURES,
-    *schedulers.SIGNATURES,
-    *remote.SIGNATURES,
-    *machine.SIGNATURES,
-    *ray_actors.SIGNATURES,
-    *loading_data.SIGNATURES,
-    *configuration.SIGNATURES,
-    *installation.SIGNATURES,
-    *wrappers.SIGNATURES,
-    *trainers.SIGNATURES,
-    *training_step.SIGNATURES,
+SUBJECTS: Final = (
+    "data_parallel",
+    "model",
+    "gpu_memory",
+    "devices",
+    "cuda_runtime",
+    "inference",
+    "hccl",
+    "launch",
+    "credentials",
+    "network",
+    "collectives",
+    "workers",
+    "schedulers",
+    "remote",
+    "machine",
+    "ray_actors",
+    "loading_data",
+    "configuration",
+    "installation",
+    "wrappers",
+    "trainers",
+    "training_step",
 )
+"""The files of the data, in the order in which they are asked."""
+
+
+@cache
+def signatures() -> tuple[Signature, ...]:
+    """All known failures."""
+    return tuple(each for subject in SUBJECTS for each in signatures_about(subject))
 
 
 def match(
@@ -69,7 +54,7 @@ def match(
 
     ``printed``: the text is a line of a log, not an exception.
     """
-    for candidate in SIGNATURES:
+    for candidate in signatures():
         if printed and candidate.raised_only:
             continue
         found = candidate.pattern.search(text)
@@ -84,7 +69,7 @@ def match(
 def candidates_of(kind: str) -> tuple[str, ...]:
     """The rules that may predict failures of this kind, where the text alone does not tell which."""
     return next(
-        (each.candidates for each in SIGNATURES if each.kind == kind and each.candidates), ()
+        (each.candidates for each in signatures() if each.kind == kind and each.candidates), ()
     )
 
 
@@ -99,4 +84,4 @@ def _fits(candidate: Signature, frames: Sequence[Frame], user_frame: Frame | Non
     return True
 
 
-__all__ = ["SIGNATURES", "Signature", "candidates_of", "match"]
+__all__ = ["SUBJECTS", "Signature", "candidates_of", "match", "signatures", "signatures_about"]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.signatures.memory_uses import how_to_need_less
-from ranksafe.runs.explain.signatures.signature import Signature, signature
 from ranksafe.runs.model import Frame
 
 KIND = "cuda-out-of-memory"
@@ -262,26 +261,4 @@ _SET_DEVICE = Translated(
 _NOT_THE_MODEL = Translated(
     en="find who holds the rest: this process had hardly anything, so its model and batch are not the cause",
     zh_cn="查明其余显存被谁占用：本进程几乎没有占用，因此原因不是模型或批大小",
-)
-SIGNATURES: tuple[Signature, ...] = (
-    signature(
-        KIND,
-        # torch 2.0 to 2.13, c10/cuda/CUDACachingAllocator.cpp, reportProcessMemoryInfo, which words the message.
-        r"NVML_SUCCESS == r INTERNAL ASSERT FAILED at \"[^\"]*CUDACachingAllocator\.cpp",
-        raised_only=True,
-        en="torch was about to say that GPU memory is exhausted, and the driver (NVML) did not answer when it asked "
-        "who holds how much: treat it as out of GPU memory. Try a smaller batch per process, and nvidia-smi on that "
-        "machine (a driver updated without a restart, a container without NVML).",
-        zh="torch 正要报告显存不足，而查询各进程占用时驱动（NVML）没有应答：请按显存不足处理。可尝试减小每个进程的"
-        "批大小，并在该机器上运行 nvidia-smi（驱动更新后未重启，或容器中没有 NVML）。",
-    ),
-    signature(
-        KIND,
-        # torch's allocators: c10/cuda/CUDACachingAllocator.cpp; before 1.0 aten/src/THC; cuBLAS's own status.
-        r"CUDA out of memory\.|(?:CUDA|HIP) error: out of memory|cuda runtime error \(2\) ?: out of memory"
-        r"|CUBLAS_STATUS_ALLOC_FAILED|(?:HIP|NPU|XPU) out of memory\.",
-        elaborate=explain_gpu_memory,
-        en="Out of GPU memory.",
-        zh="GPU 显存不足。",
-    ),
 )
