@@ -12,8 +12,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ranksafe.runs.explain.signatures import signatures
-
 from tests.hardening.measured import ROOT
 
 ONCE = frozenset({"match", "fullmatch"})
@@ -67,10 +65,6 @@ def all_patterns() -> list[Found]:
             found.setdefault(
                 (pattern.pattern, pattern.flags), Found(pattern, name, frozenset({method}))
             )
-    for pattern in _in(signatures(), set()):
-        found.setdefault(
-            (pattern.pattern, pattern.flags), Found(pattern, signatures.__module__, frozenset())
-        )
     return list(found.values())
 
 
