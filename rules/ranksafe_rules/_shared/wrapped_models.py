@@ -231,6 +231,8 @@ def _given_to_accelerators(module: Module) -> Iterator[ast.keyword]:
 def _resolve(module: Module, node: ast.expr, depth: int) -> Wraps:
     if depth == 0:
         return NOTHING
+    if isinstance(node, ast.Name):
+        return _of_name(module, node, depth)  # Hardly asked for twice; its bindings are.
     found: Wraps = module.memoized(
         "wraps", node, depth, lambda _node, _depth: _read(module, node, depth)
     )
@@ -240,8 +242,6 @@ def _resolve(module: Module, node: ast.expr, depth: int) -> Wraps:
 def _read(module: Module, node: ast.expr, depth: int) -> Wraps:
     if isinstance(node, ast.Call):
         return _of_call(module, node, depth)
-    if isinstance(node, ast.Name):
-        return _of_name(module, node, depth)
     if isinstance(node, ast.Attribute):
         return _of_attribute(module, node, depth)
     if isinstance(node, ast.IfExp):
