@@ -75,12 +75,12 @@ def answers(directory: Path, question: str) -> dict[int, Look]:
 def look_at(directory: Path) -> list[Look]:
     """Ask and wait: every rank that has a heartbeat and has not ended, in the order of ranks. Raises OSError."""
     question = ask(directory)
-    beats = _beats(directory)
     end = time.monotonic() + LONGEST_ANSWER_SECONDS
-    found = answers(directory, question)
-    while len(found) < len(beats) and time.monotonic() < end:
+    beats, found = _beats(directory), answers(directory, question)
+    # Ranks that have just begun have no heartbeat yet.
+    while (not beats or len(found) < len(beats)) and time.monotonic() < end:
         time.sleep(_POLL_SECONDS)
-        found = answers(directory, question)
+        beats, found = _beats(directory), answers(directory, question)
     looks = []
     for rank, beat in sorted(beats.items()):
         look = found.get(rank) or _last_seen(rank, beat)
