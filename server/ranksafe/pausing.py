@@ -41,7 +41,7 @@ class Abandoned(BaseException):
 class Pausable:
     """Work that goes on when its owner says so."""
 
-    def __init__(self, work: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
         self._is_started = False
         self._is_abandoned = False
@@ -62,8 +62,7 @@ class Pausable:
         if self._is_started:
             self._own_turn.release()
         else:
-            self._is_started = True
-            _thread.start_new_thread(self._run, ())
+            self._start()
         self._others_turn.acquire()
         if self._error is not None:
             raise self._error
@@ -85,8 +84,19 @@ class Pausable:
         if self._is_abandoned:
             raise Abandoned
 
-    def _run(self) -> None:
+    def _start(self) -> None:
+        self._is_started = True
+        try:
+            _thread.start_new_thread(self._run_in_thread, ())
+        except RuntimeError:
+            # The system has no more threads: it is done here, in one go.
+            self._run()
+
+    def _run_in_thread(self) -> None:
         _RUNNING.set(self)
+        self._run()
+
+    def _run(self) -> None:
         try:
             self._work()
         except Abandoned:

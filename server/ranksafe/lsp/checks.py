@@ -7,10 +7,9 @@ import gc
 from dataclasses import dataclass, field
 from typing import Final
 
-from ranksafe.lsp.analysis import ensure, reconfigure, settle
+from ranksafe.lsp.analysis import Analyses
 from ranksafe.lsp.documents import Document, OpenDocuments
 from ranksafe.lsp.lens_refresh import LensRefresh
-from ranksafe.lsp.projects import Projects
 from ranksafe.lsp.publisher import Publisher
 
 LONGEST_DELAY_SECONDS: Final = 0.05
@@ -28,7 +27,7 @@ class Checks:
     """The analyses that are due."""
 
     _documents: OpenDocuments
-    _projects: Projects
+    _analyses: Analyses
     _publisher: Publisher
     _lens_refresh: LensRefresh
     _due: dict[str, asyncio.Handle] = field(default_factory=dict)
@@ -41,8 +40,13 @@ class Checks:
         """Whether a key came a moment ago."""
         return self._idle is not None
 
+    def opened(self, document: Document) -> None:
+        """A document was opened."""
+        self._analyses.bring_up(document, self._show)
+
     def changed(self, document: Document) -> None:
         """A document was edited."""
+        self._analyses.edited(document)
         self._edited.add(document.uri)
         self._wait_for_idleness()
         if document.uri in self._due:
@@ -61,19 +65,27 @@ class Checks:
         if due is not None:
             due.cancel()
         self._edited.discard(document.uri)
+        self._analyses.closed(document)
 
     def check_again(self) -> None:
         """Configuration, versions, trust or other files changed: analyse everything anew."""
         for document in self._documents:
-            reconfigure(self._projects, document)
-        self._publisher.show_changed(self._documents)
+            self._analyses.analyse_again(document, self.show_if_changed)
         self._lens_refresh.changed()
+
+    def show_if_changed(self, document: Document, has_changed: bool) -> None:
+        """Show what the client does not know of."""
+        if has_changed:
+            self._publisher.show_changed([document])
+            self._lens_refresh.changed()
 
     def _check(self, document: Document) -> None:
         self._due.pop(document.uri, None)
         if not self._publisher.is_pulled(document):
-            ensure(self._projects, document)
-            self._publisher.show(document)
+            self._analyses.bring_up(document, self._show)
+
+    def _show(self, document: Document, _has_changed: bool) -> None:
+        self._publisher.show(document)
 
     # -- when typing pauses
 
@@ -88,13 +100,10 @@ class Checks:
     def _typing_paused(self) -> None:
         self._idle = None
         edited, self._edited = self._edited, set()
-        changed = [
-            document
-            for document in self._documents
-            if document.uri in edited and settle(self._projects, document)
-        ]
-        if changed:
-            self._publisher.show_changed(changed)
+        for document in self._documents:
+            if document.uri in edited:
+                document.is_at_rest = True
+                self._analyses.bring_up(document, self.show_if_changed)
         if edited:
             self._lens_refresh.changed()
         gc.collect(1)

@@ -11,7 +11,7 @@ from lsprotocol import types
 from ranksafe.checker.finding import Applicability, Finding, FixOffer
 from ranksafe.localization import Translated
 from ranksafe.lsp import commands
-from ranksafe.lsp.analysis import ensure, entry_of
+from ranksafe.lsp.analysis import entry_of
 from ranksafe.lsp.connection import Connection
 from ranksafe.lsp.documents import Document, TextDocument
 from ranksafe.lsp.file_edits import can_create_files
@@ -48,19 +48,18 @@ OPTIONS: Final = types.CodeActionOptions(
 )
 
 
-def offered(session: Session, params: types.CodeActionParams) -> list[types.CodeAction]:
+async def offered(session: Session, params: types.CodeActionParams) -> list[types.CodeAction]:
     """``textDocument/codeAction``: what can be done in a range.
 
     Edits come with `resolved`, or at once for clients that cannot resolve.
     """
     uri = params.text_document.uri
-    document = session.documents.get(uri)
+    document = await session.analyses.current(uri)
     if document is None:
         return []
-    ensure(session.projects, document)
     actions = list(_actions(session, document, uri, params))
     if not _resolves(session.client):
-        actions = [resolved(session, action) for action in actions]
+        actions = [await resolved(session, action) for action in actions]
     return actions
 
 
@@ -112,7 +111,7 @@ def _at_entry(
     """Over a script's entry: its launch, in other engines' words."""
     if not isinstance(document, TextDocument) or session.workspace.folder_of(document.path) is None:
         return
-    entry = entry_of(session.projects, document)
+    entry = entry_of(document)
     if entry is not None and first <= entry.range.start.line <= last:
         title = COPY_LAUNCH.in_language(session.client.language)
         command = types.Command(title=title, command=LAUNCH_COMMAND, arguments=[uri])
@@ -217,17 +216,16 @@ def _resolves(client: Connection) -> bool:
     return bool(resolve and "edit" in resolve.properties)
 
 
-def resolved(session: Session, action: types.CodeAction) -> types.CodeAction:
+async def resolved(session: Session, action: types.CodeAction) -> types.CodeAction:
     """``codeAction/resolve``: the action with its edit.
 
     Without one, and with a word to the user, when the code has changed.
     """
     data = as_mapping(action.data)
     uri = data.get("uri")
-    document = session.documents.get(uri) if isinstance(uri, str) else None
+    document = await session.analyses.current(uri) if isinstance(uri, str) else None
     if document is None or action.command is not None:
         return action
-    ensure(session.projects, document)
     file: Path | None = None
     reason = CODE_CHANGED
     if data.get("kind") == "launchJson":
@@ -244,7 +242,7 @@ def resolved(session: Session, action: types.CodeAction) -> types.CodeAction:
         from ranksafe.fixes.build import LibcstMissing
 
         try:
-            if edits := _edits(session, document, data):
+            if edits := await _edits(session, document, data):
                 action.edit = _workspace_edit(session.client, document, edits)
         except LibcstMissing:
             reason = LIBCST_MISSING
@@ -253,9 +251,9 @@ def resolved(session: Session, action: types.CodeAction) -> types.CodeAction:
     return action
 
 
-def _edits(session: Session, document: Document, data: Mapping[str, Any]) -> Sequence[Edit]:
+async def _edits(session: Session, document: Document, data: Mapping[str, Any]) -> Sequence[Edit]:
     if data.get("kind") == "fixAll":
-        return _all_edits(session, document)
+        return await _all_edits(session, document)
     finding = _find(document, data)
     if finding is None:
         return ()
@@ -284,17 +282,18 @@ def _fix_edits(
     return build_edits(finding, offer, module_of(analysis), registry) or ()
 
 
-def _all_edits(session: Session, document: Document) -> Sequence[Edit]:
+async def _all_edits(session: Session, document: Document) -> Sequence[Edit]:
     from ranksafe.fixes.apply import fix_text
 
     analyzer = session.projects.analyzer_for(document.path)
-    before = document.text
-    fixed = fix_text(
-        before,
-        lambda text: analyzer.open(document.path, text),
-        session.projects.registry,
-    )
-    return line_edits(before, fixed.text)
+    registry, before = session.projects.registry, document.text
+
+    def fixed() -> list[Edit]:
+        done = fix_text(before, lambda text: analyzer.open(document.path, text), registry)
+        return line_edits(before, done.text)
+
+    edits = await session.turns.result(fixed)
+    return edits if document.text == before else ()
 
 
 def _workspace_edit(

@@ -16,7 +16,7 @@ from lsprotocol import types
 
 from ranksafe.localization import Translated
 from ranksafe.lsp import commands, report_commands
-from ranksafe.lsp.analysis import ensure, entry_of
+from ranksafe.lsp.analysis import entry_of
 from ranksafe.lsp.documents import Document, TextDocument, path_of
 from ranksafe.lsp.messages import (
     CANCEL_LENS,
@@ -49,13 +49,9 @@ CAN_REHEARSE: Final = sys.platform == "linux"
 """Simulated GPUs are there for Linux; elsewhere the lens would lead to a refusal only."""
 
 
-def code_lenses(session: Session, params: types.CodeLensParams) -> list[types.CodeLens]:
+async def code_lenses(session: Session, params: types.CodeLensParams) -> list[types.CodeLens]:
     """``textDocument/codeLens``: none, as each starts a process, until the workspace is trusted."""
-    uri = params.text_document.uri
-    document = session.documents.get(uri)
-    if document is None:
-        return []
-    ensure(session.projects, document)
+    document = await session.analyses.current(params.text_document.uri)
     if not session.workspace.trusted:
         return []
     return _over_entry(session, document) if isinstance(document, TextDocument) else []
@@ -63,7 +59,7 @@ def code_lenses(session: Session, params: types.CodeLensParams) -> list[types.Co
 
 def _over_entry(session: Session, document: TextDocument) -> list[types.CodeLens]:
     path = document.path
-    entry = entry_of(session.projects, document)
+    entry = entry_of(document)
     if entry is None or path is None or session.workspace.folder_of(path) is None:
         return []
     if session.runs.running(path) is not None:

@@ -70,6 +70,10 @@ class Document(ABC):
         self.history = FindingHistory()
         self.touched: TouchedLines | None = None
         """Edited since the last analysis."""
+        self.cannot_be_analysed = False
+        """An error of ours: until it is edited, it is as it was."""
+        self.is_at_rest = False
+        """The typing has paused: its findings are to be those of a fresh analysis."""
         self.last_cost_seconds = 0.0
         self.failed_rules: set[str] = set()
         """Rules that failed on this document: said once."""
@@ -93,6 +97,11 @@ class Document(ABC):
     def lines(self) -> list[str] | None:
         """The lines of `text` in a list of the caller's own, where they are at hand."""
         return None
+
+    @property
+    @abstractmethod
+    def line_count(self) -> int:
+        """How many lines `text` has."""
 
     @property
     @abstractmethod
@@ -128,6 +137,20 @@ class Document(ABC):
             if finding.range.start.line <= last and first <= finding.range.end.line
         ]
 
+    @property
+    def is_mostly_new(self) -> bool:
+        """Whether most of the lines that were analysed last are there no more."""
+        touched = self.touched
+        if touched is None:
+            return False
+        return 2 * (touched.last - touched.first + 1) > self.line_count - touched.shift
+
+    def forget_analysis(self) -> None:
+        """Let go of the analysis: the next one starts from nothing."""
+        if self.analysis is not None:
+            self.analysis.close()
+            self.analysis = None
+
     def touch(self, touched: TouchedLines) -> None:
         """Note an edit: later findings move, run failures on the touched lines are out of date."""
         self.touched = touched if self.touched is None else self.touched.then(touched)
@@ -156,6 +179,11 @@ class TextDocument(Document):
     def lines(self) -> list[str] | None:
         """A copy of the buffer's lines."""
         return list(self.buffer.lines)
+
+    @property
+    def line_count(self) -> int:
+        """How many lines the file has."""
+        return len(self.buffer.lines)
 
     @property
     def uris(self) -> Sequence[str]:

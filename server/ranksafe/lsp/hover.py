@@ -11,7 +11,6 @@ from lsprotocol import types
 from ranksafe.checker.finding import Finding
 from ranksafe.launch.context import LaunchContext, Launcher
 from ranksafe.localization import Translated
-from ranksafe.lsp.analysis import ensure
 from ranksafe.lsp.documents import Document
 from ranksafe.lsp.messages import (
     LAUNCH_GPUS,
@@ -45,13 +44,12 @@ _LAUNCH_SENSITIVE_METHODS: Final = (
 )
 
 
-def hover(session: Session, params: types.HoverParams) -> types.Hover | None:
+async def hover(session: Session, params: types.HoverParams) -> types.Hover | None:
     """``textDocument/hover``: what is known at a place; None where there is nothing to say."""
     uri = params.text_document.uri
-    document = session.documents.get(uri)
+    document = await session.analyses.current(uri)
     if document is None:
         return None
-    ensure(session.projects, document)
     position = document.place_of(uri, params.position)
     findings = [one for one in document.findings if one.range.contains(position)]
     place = findings[0].range if findings else _relevant_call(document, position)

@@ -49,6 +49,11 @@ class Notebook(Document):
         return "".join(self._lines)
 
     @property
+    def line_count(self) -> int:
+        """How many lines all cells have."""
+        return len(self._lines)
+
+    @property
     def uris(self) -> Sequence[str]:
         """What carries diagnostics."""
         return [start.name for start in self._starts]

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ranksafe.lsp.analysis import no_garbage_collection
 from ranksafe.lsp.checks import Checks
 from ranksafe.lsp.connection import Connection
 from ranksafe.lsp.documents import Document
 from ranksafe.lsp.messages import INDEX_TITLE, INDEXED
 from ranksafe.lsp.progress import Progress
 from ranksafe.lsp.projects import Projects
+from ranksafe.lsp.turns import no_garbage_collection
 
 if TYPE_CHECKING:
     from ranksafe.semantics.project.index import ProjectIndex

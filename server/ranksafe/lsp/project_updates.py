@@ -1,5 +1,5 @@
 """What an edit, a save or a change on disk means for the other open documents: those that depend on it are checked
-again, one at a time, so that keys and requests come between."""
+again."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ranksafe.lsp.analysis import reconfigure
+from ranksafe.lsp.analysis import Analyses
+from ranksafe.lsp.checks import Checks
 from ranksafe.lsp.documents import Document, OpenDocuments
-from ranksafe.lsp.lens_refresh import LensRefresh
 from ranksafe.lsp.projects import Projects
-from ranksafe.lsp.publisher import Publisher
 
 if TYPE_CHECKING:
     from ranksafe.semantics.project.changes import Change
@@ -34,17 +33,15 @@ class ProjectUpdates:
 
     _documents: OpenDocuments
     _projects: Projects
-    _publisher: Publisher
-    _lens_refresh: LensRefresh
+    _analyses: Analyses
+    _checks: Checks
     _edited: dict[str, Document] = field(default_factory=dict)
     _timer: asyncio.TimerHandle | None = None
     _on_disk: deque[Path] = field(default_factory=deque)
     _changes: list[tuple[ProjectIndex, Change]] = field(default_factory=list)
-    _due: deque[str] = field(default_factory=deque)
     _following: Iterator[int] | None = None
     """What the open documents depend on, being found out for the changes that wait."""
     _stepping: bool = False
-    _shows_changed: bool = False
 
     # -- events
 
@@ -58,11 +55,8 @@ class ProjectUpdates:
         if document.path is None:
             return
         self._edited[document.uri] = document
-        if self._timer is not None:
-            self._timer.cancel()
         waits = self._projects.has_open_dependents(document)
-        delay = DEPENDENTS_SECONDS if waits else NOBODY_WAITS_SECONDS
-        self._timer = asyncio.get_running_loop().call_later(delay, self._typing_paused)
+        self._wait(DEPENDENTS_SECONDS if waits else NOBODY_WAITS_SECONDS)
 
     def saved(self, document: Document) -> None:
         """A document was saved: it may be a new file."""
@@ -93,10 +87,17 @@ class ProjectUpdates:
         self._timer = None
         for document in list(self._edited.values()):
             # What is half typed would take away what others import until the line is complete.
-            if document.analysis is None or document.analysis.status == "complete":
+            if self._analyses.is_going_on(document):
+                self._wait(DEPENDENTS_SECONDS)
+            elif document.analysis is None or document.analysis.status == "complete":
                 del self._edited[document.uri]
                 self._take_over(document)
         self._go_on()
+
+    def _wait(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, self._typing_paused)
 
     def _take_over(self, document: Document) -> None:
         if document.path is None:
@@ -107,7 +108,7 @@ class ProjectUpdates:
         self._changes += changes
 
     def _go_on(self) -> None:
-        if not self._stepping and (self._on_disk or self._changes or self._due):
+        if not self._stepping and (self._on_disk or self._changes):
             self._stepping = True
             asyncio.get_running_loop().call_soon(self._step)
 
@@ -118,15 +119,6 @@ class ProjectUpdates:
         elif self._changes:
             if self._has_followed():
                 self._find_affected()
-        elif self._due:
-            document = self._documents.get(self._due.popleft())
-            if document is not None and reconfigure(self._projects, document):
-                self._publisher.show(document)
-                self._shows_changed = True
-        if not self._due and self._shows_changed:
-            self._shows_changed = False
-            self._publisher.refresh_pulled()
-            self._lens_refresh.changed()
         self._go_on()
 
     def _look_at_disk(self) -> None:
@@ -136,6 +128,9 @@ class ProjectUpdates:
             document = self._documents.with_path(path)
             if document is None:
                 self._changes += self._projects.update(path, None)
+            elif self._analyses.is_going_on(document):
+                self._edited[document.uri] = document
+                self._wait(DEPENDENTS_SECONDS)
             elif document.analysis is None or document.analysis.status == "complete":
                 self._take_over(document)
 
@@ -152,7 +147,5 @@ class ProjectUpdates:
 
     def _find_affected(self) -> None:
         changes, self._changes = self._changes, []
-        due = dict.fromkeys(self._due)
         for document in self._projects.affected(changes):
-            due[document.uri] = None
-        self._due = deque(due)
+            self._analyses.analyse_again(document, self._checks.show_if_changed)

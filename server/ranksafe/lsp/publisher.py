@@ -6,6 +6,7 @@ failures of a run in files that are not open.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,8 @@ class Publisher:
     _projects: Projects
     client_pulls: bool = False
     _reports: int = 0
+    _refresh: asyncio.Handle | None = None
+    """Due when all that changes at once has changed."""
     _pushed_unopened: set[str] = field(default_factory=set)
     _unopened: dict[Path, tuple[tuple[int, int], LineBuffer]] = field(default_factory=dict)
     """Lines of files that are not open but named by a finding's related places or a failure's frames; and of when they
@@ -106,8 +109,12 @@ class Publisher:
 
     def refresh_pulled(self) -> None:
         """Have a pulling client ask again; one that does not pull has been shown everything."""
-        if self.client_pulls:
-            self._client.workspace_diagnostic_refresh(None)
+        if self.client_pulls and self._refresh is None:
+            self._refresh = asyncio.get_running_loop().call_soon(self._do_refresh)
+
+    def _do_refresh(self) -> None:
+        self._refresh = None
+        self._client.workspace_diagnostic_refresh(None)
 
     def clear(self, uri: str) -> None:
         """Take away what was pushed for a URI."""

@@ -6,7 +6,6 @@ from typing import Final
 
 from lsprotocol import types
 
-from ranksafe.lsp.analysis import ensure
 from ranksafe.lsp.documents import TextDocument
 from ranksafe.lsp.session import Session
 
@@ -15,13 +14,12 @@ OPTIONS: Final = types.DiagnosticOptions(
 )
 
 
-def diagnostic(
+async def diagnostic(
     session: Session, params: types.DocumentDiagnosticParams
 ) -> types.DocumentDiagnosticReport:
     """The diagnostics of a file, or that they are the same as before."""
-    document = session.documents.get(params.text_document.uri)
+    document = await session.analyses.current(params.text_document.uri)
     if not isinstance(document, TextDocument):
         # Cells are pushed; a file that is not open has nothing to show.
         return types.RelatedFullDocumentDiagnosticReport(items=[])
-    ensure(session.projects, document)
     return session.publisher.report(document, params.previous_result_id)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ranksafe.lsp.analysis import Analyses
 from ranksafe.lsp.checks import Checks
 from ranksafe.lsp.connection import Connection
 from ranksafe.lsp.free_gpus import FreeGpus
@@ -21,6 +22,7 @@ from ranksafe.lsp.project_updates import ProjectUpdates
 from ranksafe.lsp.projects import Projects
 from ranksafe.lsp.publisher import Publisher
 from ranksafe.lsp.run_control import RunControl
+from ranksafe.lsp.turns import Turns
 from ranksafe.lsp.user_state import UserState
 from ranksafe.lsp.workspace import Workspace
 
@@ -37,9 +39,11 @@ class Session:
         self.publisher = Publisher(client, self.workspace, self.projects)
         self.lens_refresh = LensRefresh(client)
         self.free_gpus = FreeGpus(self.lens_refresh.changed)
-        self.checks = Checks(self.documents, self.projects, self.publisher, self.lens_refresh)
+        self.turns = Turns()
+        self.analyses = Analyses(self.documents, self.projects, self.turns)
+        self.checks = Checks(self.documents, self.analyses, self.publisher, self.lens_refresh)
         self.project_updates = ProjectUpdates(
-            self.documents, self.projects, self.publisher, self.lens_refresh
+            self.documents, self.projects, self.analyses, self.checks
         )
         self.project_build = ProjectBuild(client, self.projects, self.checks)
         self.runs = RunControl(
@@ -64,6 +68,8 @@ class Session:
 
     def end(self) -> None:
         """End what was started for the user."""
+        self.analyses.end()
+        self.turns.end()
         self.lens_refresh.end()
         for timer in self.due_rehearsals.values():
             timer.cancel()

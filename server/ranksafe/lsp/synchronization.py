@@ -5,7 +5,6 @@ from __future__ import annotations
 from lsprotocol import types
 
 from ranksafe.lsp import rehearse_on_save
-from ranksafe.lsp.analysis import ensure
 from ranksafe.lsp.documents import Document, TextDocument
 from ranksafe.lsp.notebooks import Notebook
 from ranksafe.lsp.session import Session
@@ -63,14 +62,13 @@ def notebook_closed(session: Session, params: types.DidCloseNotebookDocumentPara
 
 
 def _opened(session: Session, document: Document) -> None:
-    """Analyse and show it."""
+    """Have it analysed and shown soon."""
     session.documents.add(document)
     document.run_findings = session.workspace.run_findings.of(document.path)
     session.project_updates.opened(document)
     for uri in document.uris:
         session.publisher.taken_over(uri)
-    ensure(session.projects, document)
-    session.publisher.show(document)
+    session.checks.opened(document)
     session.lens_refresh.may_be_missed()
     session.project_build.follow(document)
 
