@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
-from ranksafe.pausing import Pausable, pause_point, undisturbed
+from ranksafe.pausing import Pausable, once, pause_point, undisturbed
 
 
 def counting(to: int, seen: list[int]) -> None:
@@ -78,3 +80,39 @@ def test_abandoned_work_ends_where_it_is() -> None:
     assert paused.is_finished
     assert seen == []
     assert not never_started.is_finished
+
+
+def test_no_lock_is_held_over_a_pause() -> None:
+    """As that of `functools.cached_property` was, by which all objects of a class wait for one of them."""
+
+    class Words:
+        @once
+        def found(self) -> list[int]:
+            pause_point()
+            return [1]
+
+    def owner() -> None:
+        assert not works[0].go_on(0)
+        assert not works[1].go_on(0)
+        assert works[0].go_on(0)
+        assert works[1].go_on(0)
+        ended.append(True)
+
+    objects, ended = (Words(), Words()), list[bool]()
+    works = [Pausable(lambda words=words: words.found) for words in objects]
+    thread = threading.Thread(target=owner, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert ended
+    assert objects[0].found is objects[0].found
+
+
+def test_without_a_thread_it_is_done_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_of: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("_thread.start_new_thread", refuse)
+    seen: list[int] = []
+    assert Pausable(lambda: counting(3, seen)).go_on(0)
+    assert seen == [0, 1, 2]
+    pause_point()

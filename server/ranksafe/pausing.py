@@ -13,6 +13,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any, Generic, TypeVar
+
+_Value = TypeVar("_Value")
 
 _RUNNING: ContextVar[Pausable | None] = ContextVar("work of this thread", default=None)
 
@@ -32,6 +35,19 @@ def undisturbed() -> Iterator[None]:
         yield
     finally:
         _RUNNING.reset(token)
+
+
+class once(Generic[_Value]):  # noqa: N801
+    """As `functools.cached_property`, which up to Python 3.11 locks all objects out while it computes for one of them:
+    it would stop for good where another work wants it during a pause."""
+
+    def __init__(self, compute: Callable[[Any], _Value]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, instance: object, owner: type) -> _Value:
+        value = instance.__dict__[self._compute.__name__] = self._compute(instance)
+        return value
 
 
 class Abandoned(BaseException):

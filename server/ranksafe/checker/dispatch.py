@@ -7,12 +7,11 @@ import logging
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 
 from ranksafe.checker.finding import Finding
 from ranksafe.checker.rule import Rule, Scope
 from ranksafe.launch.context import LaunchContext
-from ranksafe.pausing import pause_point
+from ranksafe.pausing import once, pause_point
 from ranksafe.semantics.facts import SEVERAL_GPUS
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import ClassUnit, Unit
@@ -153,7 +152,7 @@ class Active:
             )
         return wanted and rule.metadata.code not in self.failed
 
-    @cached_property
+    @once
     def _is_for_several_gpus(self) -> bool:
         # How a script is started often stands in its comments.
         return self._mentions(SEVERAL_GPUS, comments=True) or self._is_trained()
@@ -170,11 +169,11 @@ class Active:
                 return True
         return False
 
-    @cached_property
+    @once
     def _code(self) -> str:
         return without_comment_lines(self.text)
 
-    @cached_property
+    @once
     def _names(self) -> str:
         """Each name in the code once."""
         return "\n".join(set(_NAME.findall(self._code)))
@@ -198,12 +197,12 @@ class Active:
             self.__dict__.pop(name, None)
         return True
 
-    @cached_property
+    @once
     def class_rules(self) -> list[Rule]:
         """The class rules that run."""
         return [rule for rule in self._dispatcher.class_rules if self.wants(rule)]
 
-    @cached_property
+    @once
     def by_kind(self) -> dict[type[ast.AST], list[Rule]]:
         """The chunk rules that run, by what they listen to; calls apart."""
         return {
@@ -212,7 +211,7 @@ class Active:
             if kind is not ast.Call and (wanted := [rule for rule in rules if self.wants(rule)])
         }
 
-    @cached_property
+    @once
     def by_called_name(self) -> dict[str | None, list[Rule]]:
         """The chunk rules that run and listen to calls, by the callee's last segment; None: any."""
         found: dict[str | None, list[Rule]] = {}
