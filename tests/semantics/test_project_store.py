@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -219,6 +220,19 @@ def test_an_extra_belongs_to_one_text_of_a_file(project: Path, tmp_path: Path) -
     path.unlink()
     build(project, tmp_path / "store")
     assert SummaryStore(tmp_path / "store", project).get_extra("flow", path, text) is None
+
+
+def test_what_was_opened_in_one_thread_is_read_in_another(project: Path, tmp_path: Path) -> None:
+    path, text = project / "helper.py", content_hash("LIMIT = 1\n")
+    index = build(project, tmp_path / "store")
+    index.store.put_extra("flow", path, text, "what flows")
+    index.store.flush()
+    store = SummaryStore(tmp_path / "store", project)
+    seen = [store.get_extra("flow", path, text)]
+    thread = threading.Thread(target=lambda: seen.append(store.get_extra("flow", path, text)))
+    thread.start()
+    thread.join()
+    assert seen == ["what flows"] * 2
 
 
 def test_two_projects_and_two_versions_do_not_meet(project: Path, tmp_path: Path) -> None:

@@ -244,8 +244,12 @@ class SummaryStore:
         try:
             if self.file is None or not self.file.is_file():
                 return None
+            # Analyses of the server have threads of their own, of which one at a time runs.
             self._connection = sqlite3.connect(
-                f"{self.file.as_uri()}?mode=ro", uri=True, timeout=_READING_WAITS_SECONDS
+                f"{self.file.as_uri()}?mode=ro",
+                uri=True,
+                timeout=_READING_WAITS_SECONDS,
+                check_same_thread=False,
             )
             (root,) = self._connection.execute(
                 "SELECT value FROM meta WHERE key = 'root'"
