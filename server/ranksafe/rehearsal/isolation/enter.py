@@ -24,7 +24,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 if __name__ == "__main__":
     # Started by its path and isolated from the environment: our own package has to be found first.
@@ -36,13 +36,15 @@ from ranksafe.rehearsal.isolation.bounds import Bounds, be_ended_first
 from ranksafe.rehearsal.isolation.events import EventBook
 from ranksafe.rehearsal.isolation.file_tree import FileTree
 from ranksafe.rehearsal.isolation.first_process import PASSED_ON, FirstProcess, start_command
-from ranksafe.rehearsal.isolation.reader import Reader
 from ranksafe.rehearsal.isolation.specification import (
     NOT_ENTERED,
     ROOT_FOLDER,
     Specification,
     read_specification,
 )
+
+if TYPE_CHECKING:
+    from ranksafe.rehearsal.isolation.reader import Reader
 
 _GRACE_SECONDS = 5.0
 """Between SIGTERM and SIGKILL when who started us is gone."""
@@ -61,6 +63,9 @@ def main(arguments: Sequence[str]) -> int:
     reader = None
     try:
         if specification.reads_network:
+            # HTTP takes a quarter of all that is imported here, and few rehearsals read.
+            from ranksafe.rehearsal.isolation.reader import Reader
+
             reader = Reader(specification.run_directory, book)
         if specification.namespaces:
             _prepare_folders(specification)

@@ -28,9 +28,11 @@ class EventBook:
     def limit(self, kind: str, what: str, message: Translated) -> None:
         """The simulation ends, or may go wrong, at ``kind``: host-memory, disk, file-system, isolation,
         only-read."""
-        self.write(
-            "limit", kind=kind, what=what, message={"en": message.en, "zh_cn": message.zh_cn}
-        )
+        self.write("limit", kind=kind, what=what, message=_as_data(message))
+
+    def modified(self, kind: str, message: Translated) -> None:
+        """What the rehearsal did in the script's place, or otherwise than it was asked."""
+        self.write("modified", kind=kind, message=_as_data(message))
 
     def write(self, event: str, **fields: object) -> None:
         """Append an event with the time."""
@@ -45,3 +47,7 @@ class EventBook:
                 os.write(descriptor, line.encode("utf-8", "backslashreplace") + b"\n")
             finally:
                 os.close(descriptor)
+
+
+def _as_data(message: Translated) -> dict[str, str]:
+    return {"en": message.en, "zh_cn": message.zh_cn}

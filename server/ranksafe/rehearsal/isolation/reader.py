@@ -29,11 +29,10 @@ from ranksafe.localization import Translated
 from ranksafe.rehearsal.isolation import kernel
 from ranksafe.rehearsal.isolation.events import EventBook
 from ranksafe.rehearsal.isolation.first_process import PASSED_ON
+from ranksafe.rehearsal.settings import LIMIT_PREFIX
 
 PORT_FILE = "rehearsal-network.json"
 """In the run's folder: ``port``, where the reader listens."""
-LIMIT_PREFIX = "ranksafe simulation limit: "
-"""As `ranksafe_rehearsal.limits` says it."""
 _LONGEST_PATH = 8192
 """Characters: signed addresses of stored files have some 2,000, and a longer one could carry data away."""
 _PATIENCE_SECONDS = 60.0
@@ -100,8 +99,7 @@ class _Server(socketserver.ThreadingTCPServer):
         """Say so, once per host."""
         if host not in self._hosts:
             self._hosts.add(host)
-            message = _READ.filled(host=host)
-            self._book.write("modified", kind="network", message=_as_data(message))
+            self._book.modified("network", _READ.filled(host=host))
 
     def refused(self, host: str, reason: Translated) -> None:
         """Name it among what the rehearsal could not do."""
@@ -232,10 +230,6 @@ def _is_public(host: str) -> bool:
             if known.is_loopback or known.is_link_local or known.is_unspecified:
                 return False
     return True
-
-
-def _as_data(message: Translated) -> dict[str, str]:
-    return {"en": message.en, "zh_cn": message.zh_cn}
 
 
 _READ = Translated(en="read over the network: {host}", zh_cn="通过网络读取了：{host}")

@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ranksafe.localization import Translated
+from ranksafe.rehearsal.settings import LIMIT_PREFIX
 from ranksafe.runs.explain.cpu_kernels import refused_by_the_cpu
 from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.model import Failure
 
 KIND = "simulation-limit"
 """Of a failure that the simulated devices themselves called a limit."""
-PREFIX = "ranksafe simulation limit: "
-"""How such a message begins, whether C++ or Python raised it."""
 _TYPE = "SimulationLimit"
 _CPP_TRACE = re.compile(
     r"\n(?:Exception raised from|C\+\+ CapturedTraceback|CPU: registered at).*", re.DOTALL
@@ -37,7 +36,7 @@ def limit_behind(raised: Raised) -> Raised | None:
 
 def limit_text(text: str) -> str:
     """The words of a limit, without the prefix and without what libtorch appends to its messages."""
-    _, found, rest = text.partition(PREFIX)
+    _, found, rest = text.partition(LIMIT_PREFIX)
     return _CPP_TRACE.sub("", rest if found else text).strip()
 
 
@@ -55,7 +54,7 @@ def kind_of_limit(failure: Failure, *, offline: bool) -> str | None:
 
 def kind_of_text(text: str, *, offline: bool) -> str | None:
     """The same for an exception's "Type: message"."""
-    if PREFIX in text or text.startswith(_TYPE):
+    if LIMIT_PREFIX in text or text.startswith(_TYPE):
         return KIND
     if offline and _NETWORK.search(text):
         return "network"
@@ -65,7 +64,7 @@ def kind_of_text(text: str, *, offline: bool) -> str | None:
 
 
 def _is_limit(raised: Raised) -> bool:
-    return raised.type == _TYPE or PREFIX in raised.message
+    return raised.type == _TYPE or LIMIT_PREFIX in raised.message
 
 
 def _signs() -> Iterator[_Sign]:

@@ -191,13 +191,12 @@ class _PlainObject(_NoCertificate):
     def __init__(self, incoming: Any, outgoing: Any) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
+        self._has_greeted = False
 
     def do_handshake(self) -> None:
-        if not self._greeted:
-            self._greeted = True
+        if not self._has_greeted:
+            self._has_greeted = True
             self._outgoing.write(_tls_line(self.server_hostname))
-
-    _greeted = False
 
     def read(self, length: int = 1024, buffer: Any = None) -> Any:
         data = self._incoming.read(length if buffer is None else min(length, len(buffer)))
