@@ -33,6 +33,8 @@ class EditedProject:
     told: dict[Path, str] = field(default_factory=dict)
     """What the project knows of them: the last text that parsed, or was saved."""
     analyses: dict[Path, DocumentAnalysis] = field(default_factory=dict)
+    analysed: dict[Path, str] = field(default_factory=dict)
+    """What each analysis has been given last; an edit may be on its way to it."""
     last: str = ""
     """What was done last."""
 
@@ -69,14 +71,14 @@ class EditedProject:
         self._tell(path, text)
 
         def analyse() -> None:
-            self.analyses[path] = self.analyzer.open(path, text)
+            self._analyse(path, text)
 
         self._do(path, analyse)
 
     def close(self, name: str) -> None:
         """Close a document; what was not saved is lost."""
         path = self.path(name)
-        for known in (self.texts, self.told, self.analyses):
+        for known in (self.texts, self.told, self.analyses, self.analysed):
             known.pop(path, None)
         self._affect([self.index.update(path, None)])
 
@@ -121,6 +123,7 @@ class EditedProject:
         self.texts[path] = text
 
         def analyse() -> None:
+            self.analysed[path] = text
             self.analyses[path].change(text, first, last)
             self.analyses[path].settle()
 
@@ -134,20 +137,24 @@ class EditedProject:
         self.told[path] = text
         change = self.index.update(path, text)
         if change.summary:
-            self._reconfigure(path)
+            self._analyse_again(path)
         self._affect([change])
 
     def _affect(self, changes: list[Change]) -> None:
         for path in self.index.affected(changes, self.texts):
-            self._reconfigure(path)
+            self._analyse_again(path)
 
-    def _reconfigure(self, path: Path) -> None:
+    def _analyse_again(self, path: Path) -> None:
         def analyse() -> None:
             # One that has not been opened yet will see the change.
             if path in self.analyses:
-                self.analyses[path].reconfigure(self.analyzer)
+                self._analyse(path, self.analysed[path])
 
         self._do(path, analyse)
+
+    def _analyse(self, path: Path, text: str) -> None:
+        self.analysed[path] = text
+        self.analyses[path] = self.analyzer.open(path, text)
 
     def _do(self, path: Path, work: Work, then: Work = lambda: None) -> None:
         """Do what concerns the analysis of one document, at once."""

@@ -276,13 +276,6 @@ class DocumentAnalysis:
                 self._forget(unit)
             self._check(set())
 
-    @with_room_for_calls
-    def reconfigure(self, analyzer: Analyzer) -> None:
-        """Take over other rules, configuration, launch context or project."""
-        self._analyzer = analyzer
-        self._drop()
-        self._build([])
-
     def close(self) -> None:
         """Free what was needed to find the findings; nothing can be asked any more."""
         if self.module is not None:
