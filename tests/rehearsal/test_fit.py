@@ -183,6 +183,14 @@ def test_a_snapshot_of_the_peak_is_opened_by_torchs_own_tool(
     assert "segments: 1\n" in opened
 
 
+def test_a_snapshot_that_cannot_be_written_takes_no_answer_away(fit: Fit, tmp_path: Path) -> None:
+    snapshot = tmp_path / "no such folder" / "peak.pickle"
+    answer = fit(LAYERS, "--snapshot", str(snapshot), "--lang", "en")
+    assert answer.status == 2
+    assert answer.out.startswith("fits 1 × NVIDIA H100")
+    assert f"{snapshot} cannot be written: No such file or directory" in answer.error
+
+
 def test_what_a_change_costs_is_told_with_its_line(fit: Fit, tmp_path: Path) -> None:
     before = tmp_path / "before.json"
     before.write_text(fit(LAYERS, "--output-format", "json").out, encoding="utf-8")

@@ -16,7 +16,7 @@ from ranksafe.cli.output import forecast as answer
 from ranksafe.cli.rehearse import steps
 from ranksafe.cli.run_options import add_common_arguments, add_rehearsal_arguments, request_of
 from ranksafe.cli.running import STATUS, Shown, show_run, summarize
-from ranksafe.cli.terminal import fail, note, style_for
+from ranksafe.cli.terminal import CANNOT_WRITE, fail, note, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.settings import DEFAULT_GPUS
 from ranksafe.runs import fit_comparison
@@ -137,7 +137,11 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         further.searched = _search(request, forecast, arguments, language)
     _print(forecast, request, shown, further, arguments, language)
     if arguments.snapshot is not None and forecast is not None:
-        arguments.snapshot.write_bytes(memory_viz.snapshot(forecast))
+        try:
+            arguments.snapshot.write_bytes(memory_viz.snapshot(forecast))
+        except OSError as error:
+            message = CANNOT_WRITE.filled(path=arguments.snapshot, reason=error.strerror)
+            return fail(message.in_language(language), 2)
     if further.searched is not None and further.searched.stopped:
         return STATUS[Outcome.CANCELLED]
     if forecast is None:

@@ -6,7 +6,7 @@ import argparse
 import webbrowser
 from pathlib import Path
 
-from ranksafe.cli.terminal import fail, note
+from ranksafe.cli.terminal import CANNOT_WRITE, fail, note
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.records.comparison import compare
 from ranksafe.runs.records.kept_runs import NoSuchRun, run_named
@@ -23,7 +23,6 @@ _OUTPUT_HELP = Translated(
 )
 _COMPARE_HELP = Translated("also show what changed since that run", "同时显示自该次运行以来的变化")
 _OPEN_HELP = Translated("open it in the browser", "在浏览器中打开")
-_CANNOT_WRITE = Translated("{path} cannot be written: {reason}", "无法写入 {path}：{reason}")
 _NO_BROWSER = Translated("no browser was found", "找不到浏览器")
 
 
@@ -52,7 +51,7 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         else:
             path.write_text(report(run, language, comparison), encoding="utf-8")
     except OSError as error:
-        message = _CANNOT_WRITE.filled(path=path, reason=error.strerror)
+        message = CANNOT_WRITE.filled(path=path, reason=error.strerror)
         return fail(message.in_language(language), 2)
     print(path)
     if arguments.open and not webbrowser.open(path.absolute().as_uri()):

@@ -9,7 +9,10 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Literal, TextIO
 
+from ranksafe.localization import Translated
+
 ColorChoice = Literal["auto", "always", "never"]
+CANNOT_WRITE = Translated("{path} cannot be written: {reason}", "无法写入 {path}：{reason}")
 
 _CODES = {
     "bold": "1",
