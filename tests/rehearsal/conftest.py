@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 from ranksafe.rehearsal.errors import RehearsalNotPossible
+from ranksafe.rehearsal.isolation import probe
 from ranksafe.rehearsal.native import native_files
 from ranksafe.rehearsal.settings import SETTINGS_VARIABLE, NativeFiles, ProcessSettings
 
@@ -59,6 +61,51 @@ class Rehearsed:
 
 
 Rehearse = Callable[..., Rehearsed]
+
+STANDS_OUTSIDE = f"""
+import sys
+sys.path.insert(0, {str(INJECTED)!r})
+from ranksafe_rehearsal import importing, outside, settings
+importing.install()
+outside.install(settings.current())
+"""
+"""How a program begins that stands outside as a rehearsal's processes do, and has no devices."""
+
+
+def settings_without_devices(directory: Path, **others: Any) -> Path:
+    """The settings of such a program, written into its run folder."""
+    facts = {
+        "run_directory": str(directory),
+        "devices": 2,
+        "device_name": "any",
+        "capability": [8, 0],
+        "multi_processor_count": 1,
+        "memory_bytes": 1,
+        "native": {"devices": ""},
+        **others,
+    }
+    path = directory / "rehearsal.json"
+    path.write_text(json.dumps(facts))
+    return path
+
+
+def needs_isolation() -> None:
+    """Skip where this machine has no namespaces for us; CI has to have them."""
+    why_not = probe()
+    if why_not is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(why_not.en)
+        pytest.skip(why_not.en)
+
+
+def own_addresses() -> list[str]:
+    """Addresses of this machine's other interfaces: the one a packet to the outside would leave by, if any."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect(("192.0.2.1", 9))  # sends nothing
+        except OSError:
+            return []
+        return [str(asking.getsockname()[0])]
 
 
 def compiled_for(interpreter: Path) -> RehearsalEnvironment:

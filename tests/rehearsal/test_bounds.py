@@ -11,10 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ranksafe.rehearsal.isolation import EVENTS_FILE, host_memory_bound, plan_isolation, probe
+from ranksafe.rehearsal.isolation import EVENTS_FILE, host_memory_bound, plan_isolation
 from ranksafe.rehearsal.isolation.memory import private_memory
 from ranksafe.rehearsal.isolation.specification import SPECIFICATION_FILE, read_specification
 from ranksafe.rehearsal.settings import Isolation
+
+from .conftest import needs_isolation
 
 SCRIPTS = Path(__file__).parent / "isolation_scripts"
 MEBIBYTE = 1 << 20
@@ -80,11 +82,7 @@ def isolated(tmp_path: Path) -> Bounded:
 
 
 def isolated_in(folder: Path) -> Bounded:
-    why_not = probe()
-    if why_not is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(why_not.en)
-        pytest.skip(why_not.en)
+    needs_isolation()
     return Bounded(folder, Isolation.REQUIRED)
 
 

@@ -26,7 +26,6 @@ from ranksafe.rehearsal.isolation import (
     node_name,
     on_node,
     plan_isolation,
-    probe,
 )
 from ranksafe.rehearsal.isolation.environment import without_secrets
 from ranksafe.rehearsal.isolation.machine import hosts_with
@@ -40,21 +39,13 @@ from ranksafe.rehearsal.settings import Isolation, RehearsalOptions
 from ranksafe.runs.model import Outcome, RunRequest
 from ranksafe.runs.start import start_run
 
-from .conftest import RehearsalEnvironment
+from .conftest import RehearsalEnvironment, needs_isolation, own_addresses
 
 SERVER = Path(__file__).parents[2] / "server"
 SUPERVISOR = SERVER / "ranksafe" / "runs" / "supervisor.py"
 SCRIPTS = Path(__file__).parent / "isolation_scripts"
 UNKNOWN_USER = 12345
 MEBIBYTE = 1 << 20
-
-
-def needs_isolation() -> None:
-    why_not = probe()
-    if why_not is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(why_not.en)
-        pytest.skip(why_not.en)
 
 
 @dataclass
@@ -285,16 +276,6 @@ class OutsideListeners:
     def __exit__(self, *_: object) -> None:
         for server in self._sockets:
             server.close()
-
-
-def own_addresses() -> list[str]:
-    """Addresses of this machine's other interfaces: the one a packet to the outside would leave by, if any."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe_socket:
-        try:
-            probe_socket.connect(("192.0.2.1", 9))  # sends nothing
-        except OSError:
-            return []
-        return [str(probe_socket.getsockname()[0])]
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ranksafe.rehearsal.isolation import plan_isolation, probe
+from ranksafe.rehearsal.isolation import plan_isolation
 from ranksafe.rehearsal.isolation.environment import NOTHING_SENT
 from ranksafe.rehearsal.settings import Isolation
 
-INJECTED = Path(__file__).parents[2] / "server" / "ranksafe" / "rehearsal" / "inject"
+from .conftest import STANDS_OUTSIDE, needs_isolation, settings_without_devices
+
 TRACKERS = (
     "wandb==0.31.0",
     "neptune==1.14.0.post2",
@@ -25,13 +26,6 @@ TRACKERS = (
     "trackio==0.43.0",
     "mlflow-skinny==3.17.2",
 )
-PREAMBLE = """
-import sys
-sys.path.insert(0, {injected!r})
-from ranksafe_rehearsal import importing, outside, settings
-importing.install()
-outside.install(settings.current())
-"""
 Run = Callable[..., "Ended"]
 
 
@@ -66,20 +60,9 @@ def run(tmp_path: Path) -> Run:
     ) -> Ended:
         directory = tmp_path / "run"
         directory.mkdir(exist_ok=True)
-        settings = directory / "rehearsal.json"
-        facts: dict[str, Any] = {
-            "run_directory": str(directory),
-            "devices": 2,
-            "device_name": "any",
-            "capability": [8, 0],
-            "multi_processor_count": 1,
-            "memory_bytes": 1,
-            "offline": offline,
-            "native": {"devices": ""},
-        }
-        settings.write_text(json.dumps(facts))
+        settings = settings_without_devices(directory, offline=offline)
         script = tmp_path / "script.py"
-        script.write_text(before + PREAMBLE.format(injected=str(INJECTED)) + code)
+        script.write_text(before + STANDS_OUTSIDE + code)
         process = subprocess.run(
             wrap([str(interpreter), str(script)]),
             env={**os.environ, "RANKSAFE_REHEARSAL": str(settings), **(environment or {})},
@@ -206,11 +189,7 @@ def test_uploads_to_the_hub_do_nothing(run: Run, torch_python: Path, imported: s
 
 
 def isolating(folder: Path) -> Callable[[list[str]], Any]:
-    why_not = probe()
-    if why_not is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(why_not.en)
-        pytest.skip(why_not.en)
+    needs_isolation()
     (folder / "run").mkdir()
     plan = plan_isolation(
         Isolation.REQUIRED,

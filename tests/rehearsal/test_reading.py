@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
@@ -16,22 +15,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ranksafe.rehearsal.isolation import EVENTS_FILE, plan_isolation, probe
+from ranksafe.rehearsal.isolation import EVENTS_FILE, plan_isolation
 from ranksafe.rehearsal.settings import Isolation, Network, RehearsalOptions
 from ranksafe.runs.model import Outcome, RunRequest
 from ranksafe.runs.start import start_run
 
-from .conftest import RehearsalEnvironment
+from .conftest import (
+    STANDS_OUTSIDE,
+    RehearsalEnvironment,
+    needs_isolation,
+    own_addresses,
+    settings_without_devices,
+)
 
-INJECTED = Path(__file__).parents[2] / "server" / "ranksafe" / "rehearsal" / "inject"
 LARGE = 3_000_000
-PREAMBLE = f"""
-import sys
-sys.path.insert(0, {str(INJECTED)!r})
-from ranksafe_rehearsal import importing, outside, settings
-importing.install()
-outside.install(settings.current())
-"""
 CONFIGURATION = {
     "architectures": ["LlamaForCausalLM"],
     "model_type": "llama",
@@ -49,7 +46,7 @@ class Site(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, encrypted: ssl.SSLContext | None = None) -> None:
-        super().__init__((own_address(), 0), _Page)
+        super().__init__((own_addresses()[0], 0), _Page)
         self.asked: list[tuple[str, dict[str, str]]] = []
         if encrypted is not None:
             self.socket = encrypted.wrap_socket(self.socket, server_side=True)
@@ -107,18 +104,10 @@ class _Page(BaseHTTPRequestHandler):
         pass
 
 
-def own_address() -> str:
-    """This machine's, which is not loopback; nothing is sent by connecting a socket for datagrams."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        try:
-            asking.connect(("198.51.100.1", 9))
-        except OSError:
-            pytest.skip("this machine has no address but the loopback's")
-        return str(asking.getsockname()[0])
-
-
 @pytest.fixture
 def site() -> Iterator[Site]:
+    if not own_addresses():
+        pytest.skip("this machine has no address but the loopback's")
     with Site() as running:
         yield running
         running.shutdown()
@@ -144,21 +133,11 @@ class Reading:
             environment=given,
             network=Network.READ_ONLY,
         )
-        facts = {
-            "run_directory": str(self.run_directory),
-            "devices": 2,
-            "device_name": "any",
-            "capability": [8, 0],
-            "multi_processor_count": 1,
-            "memory_bytes": 1,
-            "offline": plan.offline,
-            "reads_network": plan.reads_network,
-            "native": {"devices": ""},
-        }
-        settings = self.run_directory / "rehearsal.json"
-        settings.write_text(json.dumps(facts))
+        settings = settings_without_devices(
+            self.run_directory, offline=plan.offline, reads_network=plan.reads_network
+        )
         script = self.top / "script.py"
-        script.write_text(PREAMBLE + code)
+        script.write_text(STANDS_OUTSIDE + code)
         ended = subprocess.run(
             plan.wrap([python, str(script)]),
             env={**plan.changed(given), "RANKSAFE_REHEARSAL": str(settings)},
@@ -181,11 +160,7 @@ class Reading:
 
 @pytest.fixture
 def reading(tmp_path: Path) -> Reading:
-    why_not = probe()
-    if why_not is not None:
-        if os.environ.get("CI") == "true":
-            pytest.fail(why_not.en)
-        pytest.skip(why_not.en)
+    needs_isolation()
     return Reading(tmp_path)
 
 
@@ -211,7 +186,7 @@ for method in ("HEAD", "GET"):
     _, headers = site.asked[-1]
     assert headers["Range"] == "bytes=1-"
     assert "secret" not in str(site.asked)
-    assert reading.events("modified") == [f"read over the network: {own_address()}"]
+    assert reading.events("modified") == [f"read over the network: {own_addresses()[0]}"]
 
 
 def test_a_name_is_the_proxys_to_know(site: Site, reading: Reading) -> None:
@@ -254,7 +229,7 @@ except OSError as error:
         only_reads,
         "a rehearsal only reads from the network",
         "a rehearsal reads from the network, not from 169.254.169.254",
-        f"{own_address()} wants to know who asks, and a rehearsal sends no token",
+        f"{own_addresses()[0]} wants to know who asks, and a rehearsal sends no token",
         only_reads,
     ]
 
@@ -266,7 +241,7 @@ def certificate(tmp_path: Path) -> Path:
     if openssl is None:
         pytest.skip("there is no openssl to make a certificate with")
     file = tmp_path / "certificate.pem"
-    words = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=site -addext subjectAltName=IP:{own_address()}"
+    words = f"req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=site -addext subjectAltName=IP:{own_addresses()[0]}"
     command = [openssl, *words.split(), "-keyout", str(file), "-out", str(tmp_path / "only")]
     subprocess.run(command, check=True, capture_output=True)
     with file.open("a") as whole:
@@ -404,5 +379,5 @@ def test_a_models_configuration_is_fetched_and_its_weights_are_not(
     assert result.outcome is Outcome.SUCCEEDED, (result.failures, result.simulation_limit, output)
     assert any(line.startswith("LlamaForCausalLM") for line in output)
     assert any(each.startswith("model someone/model → ") for each in result.modified)
-    assert f"read over the network: {own_address()}" in result.modified
+    assert f"read over the network: {own_addresses()[0]}" in result.modified
     assert not any("safetensors" in first for first, _ in site.asked)

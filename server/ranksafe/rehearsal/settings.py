@@ -14,7 +14,7 @@ SETTINGS_FILE = "rehearsal.json"
 NODE_VARIABLE = "RANKSAFE_REHEARSAL_NODE"
 """Which simulated node a process belongs to, from 0; unset: 0."""
 LIMIT_PREFIX = "ranksafe simulation limit: "
-"""How the message of every limit of a rehearsal begins, whether C++ or Python raised it (`ranksafe_rehearsal.limits`)."""
+"""How the message of each limit of a rehearsal begins, raised in C++ or in Python (`ranksafe_rehearsal.limits`)."""
 DEFAULT_GPUS = 2
 DEFAULT_DEVICE_MODEL = "a100-80g"
 
