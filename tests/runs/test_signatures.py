@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from ranksafe.runs.diagnosis.diagnose import diagnose
 from ranksafe.runs.explain.signatures import match, signatures
 from ranksafe.runs.explain.signatures.signature import Signature
 from ranksafe.runs.log_text.excerpt import is_telling
@@ -353,8 +354,15 @@ def test_every_signature_is_complete(entry: Signature) -> None:
     assert entry.code is None or re.fullmatch(r"RS\d{3}", entry.code)
 
 
+def _with_log(*, example: bool) -> list[Signature]:
+    found = ((each, each.example if example else each.counterexample) for each in signatures())
+    return [each for each, log in found if log is not None and log.log]
+
+
 @pytest.mark.parametrize(
-    "entry", [each for each in signatures() if each.example], ids=lambda entry: entry.kind
+    "entry",
+    [each for each in signatures() if each.example and each.example.text],
+    ids=lambda entry: entry.kind,
 )
 def test_a_signature_wins_on_its_own_example(entry: Signature) -> None:
     example = entry.example
@@ -366,6 +374,40 @@ def test_a_signature_wins_on_its_own_example(entry: Signature) -> None:
     assert known[0] is entry
     for told in (known[1].en, known[1].zh_cn):
         assert not re.search(r"\[\[|\{[a-z_]+\}", told)
+
+
+@pytest.mark.parametrize("entry", _with_log(example=True), ids=lambda entry: entry.kind)
+def test_a_signature_wins_on_its_log_and_shows_why(entry: Signature) -> None:
+    assert entry.example is not None
+    failure = diagnose(entry.example.log)[0]
+    english, chinese = failure.explanation.en, failure.explanation.zh_cn
+    assert failure.kind == entry.kind
+    assert entry.explanation.en in english
+    assert english.endswith(entry.action.en)
+    assert entry.explanation.zh_cn in chinese
+    assert chinese.endswith(entry.action.zh_cn)
+    assert ("Probably" in english) == (entry.confidence == "likely")
+    if entry.confidence is not None:
+        shown = english.split("The log shows it: ")[1].removesuffix(f". {entry.action.en}")
+        assert shown in chinese
+        assert shown.split(":")[0] in entry.example.log
+
+
+@pytest.mark.parametrize("entry", _with_log(example=False), ids=lambda entry: entry.kind)
+def test_a_signature_is_silent_without_what_it_needs(entry: Signature) -> None:
+    assert entry.counterexample is not None
+    failure = diagnose(entry.counterexample.log)[0]
+    assert entry.pattern.search(failure.message)
+    assert entry.explanation.en not in failure.explanation.en
+    assert entry.explanation.zh_cn not in failure.explanation.zh_cn
+
+
+def test_what_needs_more_of_a_log_has_logs_with_it_and_without_it() -> None:
+    both = {id(each) for each in _with_log(example=True)}
+    both &= {id(each) for each in _with_log(example=False)}
+    for entry in signatures():
+        if entry.needs.printed or entry.confidence is not None:
+            assert id(entry) in both, entry.kind
 
 
 def test_what_the_data_lack_becomes_less() -> None:
@@ -651,7 +693,7 @@ def test_of_very_many_unused_parameters_the_first_are_named() -> None:
     text = f"Parameters which did not receive grad for rank 3: {', '.join(names)}"
     known = match(text)
     assert known is not None
-    expected = f"On rank 3 {', '.join(names[:6])} and 3 more parameters had no part"
+    expected = f"On rank 3 {', '.join(names[:6])}, … had no part"
     assert known[1].en.startswith(expected)
 
 

@@ -14,7 +14,7 @@ from pymdownx.slugs import slugify
 from ranksafe.checker.registry import Registry
 from ranksafe.checker.rule import Symptom
 from ranksafe.checker.rule_folder import RuleFolder
-from ranksafe.localization import Language, Translated
+from ranksafe.localization import Language, Translated, both
 from ranksafe.runs.explain.signatures import Signature
 from ranksafe.runs.proofs.header import ExpectedException, read_header
 from rule_pages import PAGES, SYMPTOMS
@@ -83,6 +83,7 @@ PASSES = Translated("Where the traceback passes {places}:", "当调用栈经过 
 OWN_LINE = Translated(
     "Raised from your own code at {places}:", "由您自己的代码在 {places} 处引发时："
 )
+PRINTED = Translated("Where the log also has {places}:", "当日志中还有 {places} 时：")
 SECONDARY = Translated(
     "Where another rank says more, this is only a consequence.",
     "如果其他 rank 有更具体的报错，这只是后果。",
@@ -219,7 +220,12 @@ def _rule(folder: RuleFolder, language: Language) -> str:
 def _condition(signature: Signature, language: Language) -> str:
     """What else must hold for a signature besides its words."""
     said = []
-    for pattern, sentence in ((signature.frames, PASSES), (signature.user_frame, OWN_LINE)):
+    needs = signature.needs
+    for pattern, sentence in (
+        (needs.frames, PASSES),
+        (needs.own_line, OWN_LINE),
+        (needs.printed, PRINTED),
+    ):
         if pattern is not None:
             places = ", ".join(map(_code, wordings(pattern.pattern)))
             said.append(sentence.in_language(language).format(places=places))
@@ -228,7 +234,8 @@ def _condition(signature: Signature, language: Language) -> str:
 
 def _meaning(signature: Signature, language: Language) -> str:
     """The explanation without what only a real message can fill in."""
-    text = re.sub(r"\[\[.*?\]\]", "", signature.explanation.in_language(language))
+    said = both(signature.explanation, signature.action).in_language(language).strip()
+    text = re.sub(r"\[\[.*?\]\]", "", said)
     text = re.sub(r"(?<!\{)\{\w+\}", VARIES, text)
     return with_code(text.replace("{{", "{").replace("}}", "}"))
 

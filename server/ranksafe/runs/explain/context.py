@@ -10,10 +10,9 @@ from dataclasses import replace
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.launcher_report import LauncherReport
-from ranksafe.runs.explain.signatures import gpu_memory, match
+from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.what_others_did import (
     compared,
-    everything,
     with_last_line,
     with_places,
     with_the_silent,
@@ -118,7 +117,7 @@ def _with_local_rank(failure: Failure, _: Evidence, report: LauncherReport) -> F
 
 def _with_compilers_words(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
     """An extension that was not built with the first error of the compiler, if that is in the log."""
-    found = _OF_COMPILER.search(everything(evidence))
+    found = _OF_COMPILER.search(evidence.everything())
     if found is None:
         return failure
     said = _COMPILER_SAYS.filled(words=(found["words"] or found["nvcc"]).strip()[:_LONGEST_WARNING])
@@ -128,7 +127,7 @@ def _with_compilers_words(failure: Failure, evidence: Evidence, _: LauncherRepor
 def _with_communicators(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
     """A refused connection with the communicators that the ranks last began, where these are not the same."""
     begun: dict[int, str] = {}
-    for found in _COMMUNICATOR.finditer(everything(evidence)):
+    for found in _COMMUNICATOR.finditer(evidence.everything()):
         begun[int(found["rank"])] = found["id"]
     if len(set(begun.values())) < _TWO or failure.rank not in begun:
         return failure
@@ -138,7 +137,7 @@ def _with_communicators(failure: Failure, evidence: Evidence, _: LauncherReport)
 
 def _with_warning_of_nccl(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
     """What NCCL itself had printed: a cause that is known, or its words."""
-    printed = everything(evidence)
+    printed = evidence.everything()
     said = [found["words"].strip() for found in _NCCL_WARNS.finditer(printed)]
     reasons = [found["words"].strip() for found in _NCCL_REASON.finditer(printed)]
     telling = [words for words in said if not _NCCL_FOLLOWS.search(words)]
@@ -154,16 +153,9 @@ def _with_warning_of_nccl(failure: Failure, evidence: Evidence, _: LauncherRepor
     return replace(failure, explanation=both(failure.explanation, warned))
 
 
-def _with_own_processes(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
-    ours = {pid: rank for rank, pid in report.pids.items()}
-    ours |= {rank.pid: rank.rank for rank in evidence.ranks.values() if rank.pid is not None}
-    told = gpu_memory.explain_gpu_memory(failure.message, ours, failure.frames)
-    return replace(failure, explanation=told)
-
-
 def _with_proof(failure: Failure, evidence: Evidence) -> Failure:
     """The kernel's, the scheduler's or Kubernetes' word for what killed a process."""
-    for line in _OUT_OF_MEMORY.finditer(everything(evidence)):
+    for line in _OUT_OF_MEMORY.finditer(evidence.everything()):
         known = match(line[0].strip(), printed=True)
         if known is not None and known[0].kind == "host-out-of-memory":
             return replace(failure, kind=known[0].kind, explanation=known[1])
@@ -172,7 +164,7 @@ def _with_proof(failure: Failure, evidence: Evidence) -> Failure:
 
 def _with_workers_word(failure: Failure, evidence: Evidence) -> Failure:
     """What a DataLoader worker printed before it was gone; the rank only sees that it is."""
-    said = _WORKER_SAYS.search(everything(evidence)) if failure.kind == "worker-died" else None
+    said = _WORKER_SAYS.search(evidence.everything()) if failure.kind == "worker-died" else None
     known = match(said[0], printed=True) if said else None
     if known is None:
         return failure
@@ -182,7 +174,7 @@ def _with_workers_word(failure: Failure, evidence: Evidence) -> Failure:
 def _with_last_words(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
     """What C++, glibc or an assertion in C said before the only rank that was aborted ended."""
     aborted = [rank for rank, status in report.exits.items() if status == -signal.SIGABRT]
-    said_by_all = everything(evidence)
+    said_by_all = evidence.everything()
     if failure.rank in aborted and (uncaught := _uncaught_in_cpp(failure, said_by_all)):
         return uncaught
     if _UNJOINED in said_by_all and failure.rank in aborted:
@@ -215,7 +207,7 @@ def _uncaught_in_cpp(failure: Failure, text: str) -> Failure | None:
 
 def _with_kernel_check(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
     """Which check failed, and how often it was printed."""
-    said = everything(evidence)
+    said = evidence.everything()
     checks = [match(line[0], printed=True) for line in _KERNEL_CHECK.finditer(said)]
     known = next((check for check in checks if check and check[0].kind == failure.kind), None)
     explanation = known[1] if known is not None else failure.explanation
@@ -230,7 +222,6 @@ def _with_kernel_check(failure: Failure, evidence: Evidence, _: LauncherReport) 
 _ADDITIONS: dict[str, Callable[[Failure, Evidence, LauncherReport], Failure]] = {
     "collective-timeout": compared,
     "collective-failed": _with_the_silent,
-    gpu_memory.KIND: _with_own_processes,
     **dict.fromkeys(("killed", "worker-killed", "worker-died", "ray-worker-died"), _with_killer),
     **dict.fromkeys(OF_TWO_RANKS, _with_places),
     "cuda-assert": _with_kernel_check,

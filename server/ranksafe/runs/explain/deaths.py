@@ -10,7 +10,6 @@ from enum import Enum
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.launcher_report import LauncherReport
-from ranksafe.runs.explain.lost_workers import lost_worker
 from ranksafe.runs.explain.signatures import Signature, match
 from ranksafe.runs.model import Frame
 
@@ -101,7 +100,7 @@ def _death(rank: RankEvidence, evidence: Evidence, report: LauncherReport) -> De
     exit_status = _exit_of(rank, evidence, report)
     time = rank.last_seen or 0.0
     if rank.raised is not None:
-        known = known_failure(rank.raised)
+        known = known_failure(rank.raised, evidence)
         lost = known is not None and known[0].secondary
         ending = Ending.PEER_LOST if lost else Ending.RAISED
         return Death(rank, ending, rank.raised_at or time, rank.raised, known, exit_status or 1)
@@ -135,7 +134,9 @@ def _exit_of(rank: RankEvidence, evidence: Evidence, report: LauncherReport) -> 
     return status
 
 
-def known_failure(raised: Raised) -> tuple[Signature, Translated] | None:
+def known_failure(
+    raised: Raised, evidence: Evidence | None = None
+) -> tuple[Signature, Translated] | None:
     """The signature of the exception, or else of the first one of its chain that is known.
 
     What was merely being handled when another error came (``__context__``) explains nothing by itself.
@@ -144,9 +145,12 @@ def known_failure(raised: Raised) -> tuple[Signature, Translated] | None:
     if raised.cause and (raised.cause.where or "").startswith("DataLoader worker"):
         # Its own message only quotes the worker's.
         explicit.append(explicit.pop(0))
+    around = [frame for each in explicit for frame in each.frames]
     vague: tuple[Signature, Translated] | None = None
     for each in explicit:
-        known = lost_worker(each) or match(each.text, each.frames, innermost(each.frames))
+        known = match(
+            each.text, each.frames, innermost(each.frames), around=around, evidence=evidence
+        )
         if known is not None and known[0].kind not in _VAGUE:
             return known
         vague = vague or known

@@ -133,6 +133,10 @@ class Evidence:
     repeats: dict[str, int] = field(default_factory=dict)
     """How often a message was printed that came over and over, by its text with ``#`` for numbers."""
 
+    def everything(self) -> str:
+        """All that the launcher and the ranks said."""
+        return "\n".join((self.launcher, *(rank.errors for rank in self.ranks.values())))
+
 
 def load_evidence(directory: Path, expected_ranks: int | None) -> Evidence:
     """Read a run directory; what is missing or damaged is left out."""

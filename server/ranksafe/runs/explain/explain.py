@@ -15,7 +15,6 @@ from ranksafe.localization import Language, Translated, both
 from ranksafe.runs.explain.alike import said_alike
 from ranksafe.runs.explain.context import OF_TWO_RANKS, in_context
 from ranksafe.runs.explain.deaths import Death, Ending, deaths_of, is_crash
-from ranksafe.runs.explain.entries import refined
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
 from ranksafe.runs.explain.extent import with_extent
 from ranksafe.runs.explain.failures import failure_of, launcher_failure, marked_evidence
@@ -54,7 +53,7 @@ def explain(
         return ([failure] if failure else []), reports
     first = in_context(failure_of(root, deaths, language), evidence, report)
     first = _with_place(first, root, deaths, language)
-    failures = [refined(first, evidence) or with_extent(first, root, deaths, evidence, report)]
+    failures = [with_extent(first, root, deaths, evidence, report)]
     for death in ordered:
         if death is not root and death.ending in (*_CAUSES, Ending.PEER_LOST):
             other = replace(failure_of(death, deaths, language), root_cause=False)

@@ -20,7 +20,7 @@ from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.going_down import hidden_cause
 from ranksafe.runs.explain.locate import APPROXIMATE, UserCode
 from ranksafe.runs.explain.printed import printed_failure
-from ranksafe.runs.explain.signatures import match
+from ranksafe.runs.explain.signatures import Signature, match
 from ranksafe.runs.explain.traceback_text import parse_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank, unfold
 from ranksafe.runs.explain.unlisted import UNKNOWN, quoted_from_worker, unlisted
@@ -103,7 +103,7 @@ def failure_of(death: Death, deaths: Sequence[Death], language: Language) -> Fai
     if death.raised is not None:
         spawned = spawned_rank(death.raised)
         rank = death.rank.rank if spawned is None else spawned
-        failure = raised_failure(death.raised, rank, language)
+        failure = raised_failure(death.raised, rank, language, death.known)
         if failure.kind == "batch-norm-single-sample" and death.rank.steps == 0:
             # The very first batch: not a last partial one, but one sample per process or replica.
             failure = replace(failure, code="RS302")
@@ -119,13 +119,20 @@ _WAITED_IN_VAIN = Translated(
 )
 
 
-def raised_failure(raised: Raised, rank: int | None, language: Language) -> Failure:
-    """The failure an exception tells of. The place is where the trouble began: its explicit cause, if it has one."""
+def raised_failure(
+    raised: Raised,
+    rank: int | None,
+    language: Language,
+    known: tuple[Signature, Translated] | None,
+) -> Failure:
+    """The failure an exception tells of. The place is where the trouble began: its explicit cause, if it has one.
+
+    ``known``: as what it is known.
+    """
     limit = limits.limit_behind(raised)
     if limit is not None:
         return _limit(raised, limit, rank)
     origin = blamed(raised)
-    known = known_failure(raised)
     kind = known[0].kind if known else "exception"
     if known is not None:
         explanation = known[1]
@@ -356,7 +363,7 @@ def _left_early(death: Death, deaths: Sequence[Death], language: Language) -> Fa
     """The place is where a peer still waited; the rank that left has no line any more."""
     waiting = next(each for each in deaths if each.ending is Ending.PEER_LOST)
     assert waiting.raised is not None
-    failure = raised_failure(waiting.raised, death.rank.rank, language)
+    failure = raised_failure(waiting.raised, death.rank.rank, language, waiting.known)
     message = _LEFT_EARLY_MESSAGE.filled(rank=death.rank.rank, peer=waiting.rank.rank)
     return replace(
         failure,
@@ -387,13 +394,14 @@ def launcher_failure(evidence: Evidence, user_code: UserCode, language: Language
     told = [_marked(unfold(each), user_code) for each in parse_tracebacks(evidence.launcher)]
     own = [each for each in told if each.type not in _LAUNCHER_ERRORS]
     if own:
-        failure = raised_failure(own[0], None, language)
+        failure = raised_failure(own[0], None, language, known_failure(own[0], evidence))
         if failure.kind == "exception":
             failure = replace(failure, kind="launcher", explanation=_LAUNCHER)
         return failure
     printed = printed_failure(list(enumerate(evidence.launcher.splitlines())))
     if printed is not None and not printed.secondary:
-        return raised_failure(printed.raised, None, language)
+        raised = printed.raised
+        return raised_failure(raised, None, language, known_failure(raised, evidence))
     if not evidence.returncode:
         return None
     if evidence.returncode < 0:

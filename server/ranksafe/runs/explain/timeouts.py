@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ranksafe.localization import Translated
+from ranksafe.runs.explain.evidence import Evidence
 
 _WORK = re.compile(
     r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\] (?:Watchdog c|C)aught collective operation timeout: "
@@ -27,7 +28,7 @@ _NAMED = re.compile(r"Ranks? (?P<missing>\d+(?:, ?\d+)*) failed to pass monitore
 _SHARDED = frozenset({"_REDUCE_SCATTER_BASE", "_ALLGATHER_BASE", "REDUCE_SCATTER", "ALLGATHER"})
 
 
-def explain_timeout(text: str) -> Translated:
+def explain_timeout(text: str, _: Evidence | None, __: Translated) -> Translated:
     """What one rank's watchdog tells by itself."""
     found = _DETAILS.search(text)
     if found is None:

@@ -26,7 +26,7 @@ def compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> Fa
     named = named_missing(failure.message)
     if named:
         return replace(failure, rank=named[0] if len(named) == 1 else None)
-    said, ranks = everything(evidence), _ranks(evidence)
+    said, ranks = evidence.everything(), _ranks(evidence)
     aborted = {
         rank for rank, status in report.exits.items() if status == -signal.SIGABRT and rank >= 0
     }
@@ -117,11 +117,6 @@ def _unreported(report: LauncherReport) -> list[int]:
 
 def _ranks(evidence: Evidence) -> list[int]:
     return [number for number in evidence.ranks if number >= 0]
-
-
-def everything(evidence: Evidence) -> str:
-    """All that the launcher and the ranks said."""
-    return "\n".join((evidence.launcher, *(rank.errors for rank in evidence.ranks.values())))
 
 
 _ELSEWHERE = Translated(

@@ -7,7 +7,8 @@ from functools import cache
 from typing import Final
 
 from ranksafe.localization import Translated
-from ranksafe.runs.explain.signatures.signature import Signature, signatures_about
+from ranksafe.runs.explain.evidence import Evidence
+from ranksafe.runs.explain.signatures.signature import Known, Signature, signatures_about
 from ranksafe.runs.model import Frame
 
 SUBJECTS: Final = (
@@ -39,8 +40,9 @@ SUBJECTS: Final = (
 
 @cache
 def signatures() -> tuple[Signature, ...]:
-    """All known failures."""
-    return tuple(each for subject in SUBJECTS for each in signatures_about(subject))
+    """All known failures, those first that need more than the message."""
+    found = (each for subject in SUBJECTS for each in signatures_about(subject))
+    return tuple(sorted(found, key=lambda each: not each.needs))
 
 
 def match(
@@ -49,20 +51,18 @@ def match(
     user_frame: Frame | None = None,
     *,
     printed: bool = False,
+    around: Sequence[Frame] = (),
+    evidence: Evidence | None = None,
 ) -> tuple[Signature, Translated] | None:
     """The first signature that fits, with its explanation filled in; None: the failure is not known.
 
-    ``printed``: the text is a line of a log, not an exception.
+    ``printed``: the text is a line of a log, not an exception. The rest is what is known besides, see `Known`.
     """
+    known = Known(frames, user_frame, around, evidence)
     for candidate in signatures():
-        if printed and candidate.raised_only:
-            continue
-        found = candidate.pattern.search(text)
-        if found is None or not _fits(candidate, frames, user_frame):
-            continue
-        if candidate.elaborate is not None:
-            return candidate, candidate.elaborate(text)
-        return candidate, candidate.explained(found.groupdict())
+        told = None if printed and candidate.raised_only else candidate.told(text, known)
+        if told is not None:
+            return candidate, told
     return None
 
 
@@ -71,17 +71,6 @@ def candidates_of(kind: str) -> tuple[str, ...]:
     return next(
         (each.candidates for each in signatures() if each.kind == kind and each.candidates), ()
     )
-
-
-def _fits(candidate: Signature, frames: Sequence[Frame], user_frame: Frame | None) -> bool:
-    if candidate.frames is not None and not any(
-        candidate.frames.search(f"{frame.filename}:{frame.function}") for frame in frames
-    ):
-        return False
-    if candidate.user_frame is not None:
-        place = f"{user_frame.function}: {user_frame.source}" if user_frame else ""
-        return bool(candidate.user_frame.search(place))
-    return True
 
 
 __all__ = ["SUBJECTS", "Signature", "candidates_of", "match", "signatures", "signatures_about"]

@@ -1,19 +1,16 @@
 """Out of GPU memory: what was asked, who held what, and what to try in order.
 
-The forms of the message: torch up to 1.3 ("… 4.68 MiB cached)"), to 2.0 ("(GPU 0; 6.00 GiB total capacity; … already
-allocated; … free; … reserved in total by PyTorch)"), 2.1 ("total capacty of"), since 2.2 ("total capacity of … of which
-… is free. Process 7 has … memory in use."). `c10/cuda/CUDACachingAllocator.cpp` writes all of them.
+The forms of the message are told in `gpu_memory.json`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ranksafe.localization import Translated
-from ranksafe.runs.explain.signatures.memory_uses import how_to_need_less
-from ranksafe.runs.model import Frame
+from ranksafe.runs.explain.evidence import Evidence
+from ranksafe.runs.explain.launcher_report import read_launcher
 
 KIND = "cuda-out-of-memory"
 
@@ -81,22 +78,26 @@ def read_gpu_memory(text: str) -> GpuMemory:
     )
 
 
-def explain_gpu_memory(
-    text: str, ranks_of_pids: dict[int, int] | None = None, frames: Sequence[Frame] = ()
-) -> Translated:
+def explain_gpu_memory(text: str, evidence: Evidence | None, action: Translated) -> Translated:
     """What the numbers mean, and what to try in order.
 
-    ``ranks_of_pids``: the run's own processes; ``frames``: the call chain, which tells what the memory was for.
+    ``evidence``: tells the run's own processes; ``action``: how to need less of what the memory was for.
     """
     memory = read_gpu_memory(text)
     parts = [_facts(memory)]
-    ours = ranks_of_pids or {}
+    ours = {} if evidence is None else _ranks_of_pids(evidence)
     if memory.others:
         parts.append(_others(memory, ours))
     elif (rest := _unaccounted(memory)) is not None:
         parts.append(_HELD_ELSEWHERE.filled(rest=rest.text))
-    parts.append(_advice(memory, ours, how_to_need_less(frames)))
+    less = Translated(action.en[0].lower() + action.en[1:].rstrip("."), action.zh_cn.rstrip("。"))
+    parts.append(_advice(memory, ours, less))
     return Translated(" ".join(part.en for part in parts), "".join(part.zh_cn for part in parts))
+
+
+def _ranks_of_pids(evidence: Evidence) -> dict[int, int]:
+    ours = {pid: rank for rank, pid in read_launcher(evidence.launcher).pids.items()}
+    return ours | {rank.pid: rank.rank for rank in evidence.ranks.values() if rank.pid is not None}
 
 
 def _own(others: dict[int, Size], allocated: Size) -> Size | None:
