@@ -6,7 +6,7 @@ import re
 
 import pytest
 from ranksafe.runs.diagnosis.diagnose import diagnose
-from ranksafe.runs.explain.signatures import match, signatures
+from ranksafe.runs.explain.signatures import match, signatures, signatures_about
 from ranksafe.runs.explain.signatures.signature import Signature
 from ranksafe.runs.log_text.excerpt import is_telling
 from ranksafe.runs.model import Frame
@@ -400,6 +400,21 @@ def test_a_signature_is_silent_without_what_it_needs(entry: Signature) -> None:
     assert entry.pattern.search(failure.message)
     assert entry.explanation.en not in failure.explanation.en
     assert entry.explanation.zh_cn not in failure.explanation.zh_cn
+
+
+@pytest.mark.parametrize("note", signatures_about("notes"), ids=lambda note: note.kind)
+def test_a_note_is_said_of_its_log(note: Signature) -> None:
+    assert note.kind in {each.kind for each in signatures()} | {"fatal-signal"}
+    assert note.source
+    assert note.example is not None
+    failure = diagnose(note.example.log)[0]
+    assert failure.kind == note.kind
+    for told, words in (
+        (failure.explanation.en, note.explanation.en),
+        (failure.explanation.zh_cn, note.explanation.zh_cn),
+    ):
+        said = re.escape(re.sub(r"\[\[.*?\]\]|\{\w+\}", "\0", words)).replace("\0", ".*")
+        assert re.fullmatch(said if note.instead else f".+{said}", told)
 
 
 def test_what_needs_more_of_a_log_has_logs_with_it_and_without_it() -> None:

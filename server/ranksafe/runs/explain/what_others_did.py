@@ -41,7 +41,7 @@ def compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> Fa
     return replace(failure, rank=rank, explanation=together)
 
 
-def with_places(failure: Failure, evidence: Evidence) -> Failure:
+def with_places(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
     """A mismatch of two ranks with the lines at which the ranks that have one were when it broke their connection."""
     places = _places(failure, evidence)
     if not places:

@@ -9,7 +9,7 @@ from typing import Final
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.signatures.signature import Known, Signature, signatures_about
-from ranksafe.runs.model import Frame
+from ranksafe.runs.model import Failure, Frame
 
 SUBJECTS: Final = (
     "data_parallel",
@@ -66,6 +66,19 @@ def match(
     return None
 
 
+def note_on(failure: Failure, evidence: Evidence, facts: str) -> tuple[Translated | None, bool]:
+    """What the rest of the run adds to a failure of a known kind, and whether it replaces what was said of it.
+
+    ``facts``: see `Known`.
+    """
+    known = Known(failure.frames, evidence=evidence, facts=facts)
+    for note in signatures_about("notes"):
+        told = note.told(failure.message, known) if note.kind == failure.kind else None
+        if told is not None:
+            return told, note.instead
+    return None, False
+
+
 def candidates_of(kind: str) -> tuple[str, ...]:
     """The rules that may predict failures of this kind, where the text alone does not tell which."""
     return next(
@@ -73,4 +86,12 @@ def candidates_of(kind: str) -> tuple[str, ...]:
     )
 
 
-__all__ = ["SUBJECTS", "Signature", "candidates_of", "match", "signatures", "signatures_about"]
+__all__ = [
+    "SUBJECTS",
+    "Signature",
+    "candidates_of",
+    "match",
+    "note_on",
+    "signatures",
+    "signatures_about",
+]

@@ -48,6 +48,8 @@ class Known:
     """Frames of the exceptions that it came of or became, too."""
     evidence: Evidence | None = None
     """None: nothing is known of the rest of the run."""
+    facts: str = ""
+    """What follows from several lines of it, a line each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +70,10 @@ class Conditions:
     """Searched in the innermost user frame, written ``function: source``."""
     printed: re.Pattern[str] | None = None
     """Searched in what the launcher and the ranks wrote."""
+    facts: re.Pattern[str] | None = None
 
     def __bool__(self) -> bool:
-        return any((self.frames, self.own_line, self.printed))
+        return any((self.frames, self.own_line, self.printed, self.facts))
 
     def shown(self, known: Known, frames: Sequence[Frame]) -> Iterator[Shown | None]:
         """For each condition what fulfils it: the innermost place in ``frames``, the first line."""
@@ -83,10 +86,12 @@ class Conditions:
             own = known.user_frame
             line = "" if own is None else f"{own.function}: {own.source}"
             yield Shown(line) if self.own_line.search(line) else None
-        if self.printed is not None:
-            text = "" if known.evidence is None else known.evidence.everything()
-            found = self.printed.search(text)
-            yield None if found is None else Shown(_line_at(text, found), found.groupdict())
+        everything = known.evidence.everything if known.evidence is not None else str
+        for pattern, text_of in ((self.printed, everything), (self.facts, lambda: known.facts)):
+            if pattern is not None:
+                text = text_of()
+                found = pattern.search(text)
+                yield None if found is None else Shown(_line_at(text, found), found.groupdict())
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,8 @@ class Signature:
     """Counts in exceptions only: as a line of a log the words are too common."""
     matters_anyway: bool = False
     """Worth saying even where the run went on."""
+    instead: bool = False
+    """Of a note: says better what the failure's own explanation says."""
     elaborate: Elaborate | None = None
     """Makes the explanation, where numbers have to be compared; `explanation` is the least that can be said."""
     plain: bool = False
@@ -173,7 +180,7 @@ def signatures_about(subject: str) -> tuple[Signature, ...]:
 def _signature(value: dict[str, Any]) -> Signature:
     return Signature(
         kind=value["kind"],
-        pattern=re.compile(value["message"], re.MULTILINE),
+        pattern=re.compile(value.get("message", ""), re.MULTILINE),
         explanation=Translated(**value["meaning"]),
         needs=_conditions(value.get("needs", {})),
         contradicted_by=_conditions(value.get("contradicted_by", {})),
