@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -38,10 +37,7 @@ class Parsed:
 def parse(text: str) -> ast.Module | None:
     """The tree of intact text, None for anything the parser refuses (syntax, NUL characters, too deep nesting)."""
     try:
-        with warnings.catch_warnings():
-            # Invalid escapes in the user's strings are none of our business.
-            warnings.simplefilter("ignore")
-            return parse_python(text)
+        return parse_python(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
@@ -170,9 +166,7 @@ def _following_the_parser(lines: list[str]) -> Parsed | None:
     for _ in range(_MAXIMUM_ATTEMPTS):
         pause_point()
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return Parsed(parse_python("".join(trial)), frozenset(blanked), trial)
+            return Parsed(parse_python("".join(trial)), frozenset(blanked), trial)
         except SyntaxError as error:
             number = min(max((error.lineno or 1) - 1, 0), len(trial) - 1)
             message = error.msg or ""
