@@ -80,6 +80,28 @@ async def test_an_edit_in_the_helper_changes_what_its_open_user_shows(
     await editor.shown_with(user, "RS201")
 
 
+async def test_a_long_helper_is_read_in_turns_and_counts_all_the_same(
+    start_editor: StartEditor, tmp_path: Path
+) -> None:
+    rest = "".join(f"x{number} = {number}\n" for number in range(20_000))
+    editor = await start(start_editor, tmp_path)
+    helper = editor.open("helper.py", f'LAYERS = "auto"\n{rest}')
+    user = editor.open("train.py", USER)
+    await editor.shown_with(user, "RS201")
+    other = editor.open("other.py", OTHER)
+    await editor.version_shown(other, 1)
+    editor.type(helper, 0, 9, " None  # ")
+    # Read meanwhile, and edited: the last text counts.
+    editor.type(helper, 0, 0, "# ")
+    await editor.shown_with(user)
+    editor.change(helper, whole(f'LAYERS = "auto"\n{rest}'))
+    await editor.shown_with(user, "RS201")
+    editor.change(helper, whole(f"LAYERS = None\n{rest}"))
+    await editor.shown_with(user)
+    editor.close(helper)
+    await editor.shown_with(user, "RS201")
+
+
 async def test_a_file_that_comes_and_goes_on_disk_counts(
     start_editor: StartEditor, tmp_path: Path
 ) -> None:

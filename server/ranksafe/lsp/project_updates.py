@@ -4,6 +4,7 @@ again."""
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -15,16 +16,21 @@ from ranksafe.lsp.analysis import Analyses
 from ranksafe.lsp.checks import Checks
 from ranksafe.lsp.documents import Document, OpenDocuments
 from ranksafe.lsp.projects import Projects
+from ranksafe.lsp.turns import Job, Turns
 
 if TYPE_CHECKING:
     from ranksafe.semantics.project.changes import Change
     from ranksafe.semantics.project.index import ProjectIndex
+
+logger = logging.getLogger(__name__)
 
 DEPENDENTS_SECONDS: Final = 0.1
 """Without a key for this long an edit is told to the documents that depend on the file."""
 NOBODY_WAITS_SECONDS: Final = 0.2
 """The same where no open document imports it; it may still train their models."""
 _SLICE_SECONDS: Final = 0.008
+_LONG: Final = 50_000
+"""Characters of a text that is read in turns before it is taken over: what takes tens of milliseconds."""
 
 
 @dataclass(slots=True)
@@ -35,6 +41,7 @@ class ProjectUpdates:
     _projects: Projects
     _analyses: Analyses
     _checks: Checks
+    _turns: Turns
     _edited: dict[str, Document] = field(default_factory=dict)
     _timer: asyncio.TimerHandle | None = None
     _on_disk: deque[Path] = field(default_factory=deque)
@@ -42,6 +49,7 @@ class ProjectUpdates:
     _following: Iterator[int] | None = None
     """What the open documents depend on, being found out for the changes that wait."""
     _stepping: bool = False
+    _read_ahead: dict[str, Job] = field(default_factory=dict)
 
     # -- events
 
@@ -67,6 +75,7 @@ class ProjectUpdates:
     def closed(self, document: Document) -> None:
         """A document was closed: what stands on the disk counts again."""
         self._edited.pop(document.uri, None)
+        self._leave(document)
         if document.path is not None:
             self._changes += self._projects.update(document.path, None)
             self._go_on()
@@ -100,9 +109,31 @@ class ProjectUpdates:
         self._timer = asyncio.get_running_loop().call_later(seconds, self._typing_paused)
 
     def _take_over(self, document: Document) -> None:
-        if document.path is None:
+        path, text = document.path, document.text
+        if path is None:
             return
-        changes = self._projects.update(document.path, document.text)
+        self._leave(document)
+        if len(text) < _LONG:
+            self._has_text(document, path, text)
+            return
+
+        def read(error: Exception | None) -> None:
+            del self._read_ahead[document.uri]
+            if error is not None:
+                logger.error("reading %s ahead failed", document.uri, exc_info=error)
+            self._has_text(document, path, text)
+            self._go_on()
+
+        steps = iter([lambda: self._projects.update_ahead(path, text)])
+        self._read_ahead[document.uri] = self._turns.start(steps, read)
+
+    def _leave(self, document: Document) -> None:
+        job = self._read_ahead.pop(document.uri, None)
+        if job is not None:
+            self._turns.abandon(job)
+
+    def _has_text(self, document: Document, path: Path, text: str) -> None:
+        changes = self._projects.update(path, text)
         if document.analysis is not None and any(change.summary for _, change in changes):
             document.says_something_else = True
         self._changes += changes

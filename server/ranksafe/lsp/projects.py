@@ -120,6 +120,11 @@ class Projects:
         changes = [(index, index.update(path, text)) for index in self.indexes_of(path)]
         return [(index, change) for index, change in changes if change]
 
+    def update_ahead(self, path: Path, text: str) -> None:
+        """Do, with pauses, what of `update` takes long where a text is long."""
+        for index in self.indexes_of(path):
+            index.update_ahead(path, text)
+
     def known_below(self, folder: Path) -> list[Path]:
         """The files that the indexes know in a folder, which may be gone."""
         return [path for index in self.indexes_of(folder) for path in index.known_below(folder)]

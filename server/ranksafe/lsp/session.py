@@ -43,7 +43,7 @@ class Session:
         self.analyses = Analyses(self.documents, self.projects, self.turns)
         self.checks = Checks(self.documents, self.analyses, self.publisher, self.lens_refresh)
         self.project_updates = ProjectUpdates(
-            self.documents, self.projects, self.analyses, self.checks
+            self.documents, self.projects, self.analyses, self.checks, self.turns
         )
         self.project_build = ProjectBuild(client, self.projects, self.checks)
         self.runs = RunControl(

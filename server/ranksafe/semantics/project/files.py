@@ -15,7 +15,8 @@ from ranksafe.source.plain_files import read_plain
 MAXIMUM_FILES: Final = 20_000
 _LINE_END: Final = re.compile(r"\r\n?")
 _MAXIMUM_FOLDERS: Final = 50_000
-_MAXIMUM_SIZE: Final = 2_000_000
+MAXIMUM_SIZE: Final = 2_000_000
+"""Of a file that is read."""
 _NOT_OURS: Final = frozenset(
     {".git", ".venv", "venv", "node_modules", "__pycache__", "site-packages", ".tox", ".nox", "build", "dist"}
 )  # fmt: skip
@@ -24,7 +25,7 @@ _NOT_OURS: Final = frozenset(
 def read_text(path: Path) -> str | None:
     """A Python file's text; None when it cannot be read, is huge or no text."""
     try:
-        text = read_plain(path, _MAXIMUM_SIZE).decode("utf-8-sig")
+        text = read_plain(path, MAXIMUM_SIZE).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return None
     return _LINE_END.sub("\n", text) if "\r" in text else text

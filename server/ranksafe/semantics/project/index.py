@@ -78,6 +78,10 @@ class ProjectIndex(Definitions):
             self._training.summary_changed(path)
         return Change(path, files, changed, summary, mentions, followed, dependents, trained)
 
+    def update_ahead(self, path: Path, text: str) -> None:
+        """Do, with pauses, what of `update` takes long where a text is long."""
+        self.texts.summarize_ahead(path.absolute(), text)
+
     def affected(self, changes: Iterable[Change], files: Iterable[Path]) -> set[Path]:
         """Which of some files may have other findings after the changes, those made since `affected` was asked last;
         a changed file itself only where it depends on itself through others."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from ranksafe.pausing import undisturbed
+from ranksafe.pausing import pause_point
 from ranksafe.semantics.walking import children
 from ranksafe.source.recovery import parse_tolerantly
 
@@ -91,7 +91,6 @@ def from_text(text: str) -> Summary | None:
         return None
 
 
-@undisturbed()
 def summarize(text: str) -> Summary:
     """The summary of a file's text; broken statements are left out."""
     summary = Summary()
@@ -112,6 +111,7 @@ def summarize(text: str) -> Summary:
 def _imported(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
     """What the statements import, however deep they are nested."""
     for statement in body:
+        pause_point()
         if isinstance(statement, ast.Import):
             for alias in statement.names:
                 yield 0, alias.name
@@ -130,6 +130,7 @@ def _imported(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
 def _bound(body: list[ast.stmt]) -> Iterator[str]:
     """The names that the statements of a module bind, each as often as it is bound."""
     for statement in body:
+        pause_point()
         targets: list[ast.expr | None] = []
         if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield statement.name
@@ -155,6 +156,7 @@ def _bound(body: list[ast.stmt]) -> Iterator[str]:
 def _declared_global(body: list[ast.stmt]) -> Iterator[str]:
     """The names that functions and methods of a module may bind anew."""
     for statement in body:
+        pause_point()
         if isinstance(statement, ast.Global):
             yield from statement.names
         elif not isinstance(statement, _SIMPLE):
@@ -177,6 +179,7 @@ def _blocks(statement: ast.AST) -> Iterator[list[ast.stmt]]:
 
 def _read(body: list[ast.stmt], summary: Summary) -> None:
     for statement in body:
+        pause_point()
         if isinstance(statement, ast.Import):
             for alias in statement.names:
                 head = alias.name.split(".")[0]

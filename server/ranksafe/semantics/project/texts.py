@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ranksafe.semantics.project.files import content_hash
+from ranksafe.pausing import undisturbed
+from ranksafe.semantics.project.files import MAXIMUM_SIZE, content_hash
 from ranksafe.semantics.project.summary import Summary, from_text, summarize, to_text
 from ranksafe.semantics.project.summary_store import Stamp, SummaryStore
 
@@ -36,6 +37,8 @@ class ProjectTexts:
         """Files on disk that were looked at in this session; None: they could not be read."""
         self._summaries: dict[Path, Summary | None] = {}
         self._noted: set[Path] | None = None
+        self._ahead: dict[Path, tuple[str, Summary]] = {}
+        """By the hash of the text."""
 
     # -- keeping up to date
 
@@ -61,9 +64,13 @@ class ProjectTexts:
         """The text of an open file, or (None) the disk's."""
         self._stamps.pop(path, None)
         self._summaries.pop(path, None)
-        if text is None:
+        if text is None or len(text) > MAXIMUM_SIZE:
             self._open_texts.pop(path, None)
             self._open_hashes.pop(path, None)
+            self._ahead.pop(path, None)
+            if text is not None:
+                # As it will be with the file once it is saved.
+                self._stamps[path] = None
         else:
             self._open_texts[path] = text
             self._open_hashes[path] = content_hash(text)
@@ -155,6 +162,13 @@ class ProjectTexts:
         summary = None if text is None else from_text(text)
         return self._summarize(path, known, None) if summary is None else summary
 
+    def summarize_ahead(self, path: Path, text: str) -> None:
+        """Find out, with pauses, what the summary of a file's next text is, so that to take it over costs little."""
+        if len(text) <= MAXIMUM_SIZE:
+            known = content_hash(text)
+            if known != self.known_hash(path, opening=True):
+                self._ahead[path] = (known, summarize(text))
+
     def prepare(self, path: Path, longest: int | None) -> None:
         """Have a file's summary in the store; a file of more than ``longest`` bytes is left out."""
         if path in self._open_texts:
@@ -170,7 +184,9 @@ class ProjectTexts:
         text = self.text_of(path) if text is None else text
         if text is None:
             return None
-        summary = summarize(text)
+        ahead, found = self._ahead.pop(path, (None, Summary()))
+        with undisturbed():
+            summary = found if ahead == known else summarize(text)
         if path not in self._open_texts and content_hash(text) == known:
             self.store.put_summary(known, to_text(summary))
         return summary
