@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from ranksafe.localization import Translated
 from ranksafe.runs.model import Failure, Frame
@@ -68,8 +66,11 @@ def test_no_failure_quotes_a_key() -> None:
     said = f"401 for {KEY}"
     frame = Frame("train.py", 1, "main", source=f"login({KEY!r})")
     failure = Failure(
-        *("user-error", None, 0, said, str(Path("train.py")), 1, 1, 1, 1, (frame,)),
-        Translated(said, said),
+        kind="user-error",
+        message=said,
+        filename="train.py",
+        frames=(frame,),
+        explanation=Translated(said, said),
         excerpt=(said,),
     )
     shown = without((failure,), [KEY])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import Literal
@@ -87,24 +87,24 @@ class Frame:
     in_user_code: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     """Evidence explained."""
 
     kind: str
     """Kebab-case category of the signature table ("data-parallel-zero-dim-scatter", "rank-died", "user-error")."""
-    code: str | None
+    code: str | None = None
     """The rule this failure proves, if any (RSnnn)."""
-    rank: int | None
+    rank: int | None = None
     message: str
     """The exception's own type and text, or what happened ("killed by SIGKILL")."""
-    filename: str | None
+    filename: str | None = None
     """Innermost file of the user's code."""
-    line: int | None
-    column: int | None
-    end_line: int | None
-    end_column: int | None
-    frames: tuple[Frame, ...]
+    line: int | None = None
+    column: int | None = None
+    end_line: int | None = None
+    end_column: int | None = None
+    frames: tuple[Frame, ...] = ()
     """Outermost first, library frames included."""
     explanation: Translated
     """What it means and what to do."""
@@ -119,18 +119,19 @@ class Failure:
         cls, kind: str, message: Translated, explanation: Translated, language: Language
     ) -> Failure:
         """A failure of the run as a whole."""
-        return cls(
-            kind=kind,
-            code=None,
-            rank=None,
-            message=message.in_language(language),
-            filename=None,
-            line=None,
-            column=None,
-            end_line=None,
-            end_column=None,
-            frames=(),
-            explanation=explanation,
+        return cls(kind=kind, message=message.in_language(language), explanation=explanation)
+
+    def at(self, frame: Frame | None) -> Failure:
+        """The failure drawn on this line; as it is where there is none."""
+        if frame is None:
+            return self
+        return replace(
+            self,
+            filename=frame.filename,
+            line=frame.line,
+            column=frame.column,
+            end_line=frame.end_line,
+            end_column=frame.end_column,
         )
 
 

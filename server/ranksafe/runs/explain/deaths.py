@@ -10,8 +10,8 @@ from enum import Enum
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.launcher_report import LauncherReport
+from ranksafe.runs.explain.locate import innermost_user_frame
 from ranksafe.runs.explain.signatures import Signature, match
-from ranksafe.runs.model import Frame
 
 _WATCHDOG = frozenset({"collective-timeout", "watchdog-stuck"})
 _VAGUE = frozenset({"worker-died"})
@@ -149,7 +149,11 @@ def known_failure(
     vague: tuple[Signature, Translated] | None = None
     for each in explicit:
         known = match(
-            each.text, each.frames, innermost(each.frames), around=around, evidence=evidence
+            each.text,
+            each.frames,
+            innermost_user_frame(each.frames),
+            around=around,
+            evidence=evidence,
         )
         if known is not None and known[0].kind not in _VAGUE:
             return known
@@ -163,11 +167,6 @@ def _causes(raised: Raised) -> list[Raised]:
         if origin is not None:
             found += [origin, *_causes(origin)]
     return found
-
-
-def innermost(frames: tuple[Frame, ...]) -> Frame | None:
-    """The innermost frame marked as the user's."""
-    return next((frame for frame in reversed(frames) if frame.in_user_code), None)
 
 
 def signal_name(status: int) -> str:

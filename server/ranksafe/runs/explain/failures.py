@@ -11,14 +11,13 @@ from ranksafe.runs.explain import limits
 from ranksafe.runs.explain.deaths import (
     Death,
     Ending,
-    innermost,
     is_crash,
     known_failure,
     signal_name,
 )
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.going_down import hidden_cause
-from ranksafe.runs.explain.locate import APPROXIMATE, UserCode
+from ranksafe.runs.explain.locate import APPROXIMATE, UserCode, innermost_user_frame
 from ranksafe.runs.explain.printed import printed_failure
 from ranksafe.runs.explain.signatures import Signature, match
 from ranksafe.runs.explain.traceback_text import parse_tracebacks
@@ -65,7 +64,9 @@ def is_starved(raised: Raised) -> bool:
 def _starved_by(waited: Raised, thread_errors: Sequence[Raised], user_code: UserCode) -> Raised:
     """The first exception that ended a thread of the user's code: what the main thread then waited for in vain."""
     marked = (_marked(unfold(error), user_code) for error in thread_errors)
-    found = next((error for error in marked if innermost(error.frames) is not None), None)
+    found = next(
+        (error for error in marked if innermost_user_frame(error.frames) is not None), None
+    )
     return waited if found is None else replace(found, context=waited)
 
 
@@ -147,11 +148,6 @@ def raised_failure(
             code=known[0].code if known else None,
             rank=rank,
             message=_message(raised, origin, language),
-            filename=None,
-            line=None,
-            column=None,
-            end_line=None,
-            end_column=None,
             frames=_call_chain(raised, origin),
             explanation=explanation,
         )
@@ -163,14 +159,8 @@ def _limit(raised: Raised, limit: Raised, rank: int | None) -> Failure:
     return _located(
         Failure(
             kind=limits.KIND,
-            code=None,
             rank=rank,
             message=_short(limits.limit_text(limit.message)),
-            filename=None,
-            line=None,
-            column=None,
-            end_line=None,
-            end_column=None,
             frames=_call_chain(raised, limit),
             explanation=limits.EXPLANATION,
         )
@@ -182,9 +172,9 @@ def blamed(raised: Raised) -> Raised:
     origins = [origin for origin in (raised.cause, *raised.group) if origin is not None]
     for origin in origins:
         deeper = blamed(origin)
-        if innermost(deeper.frames) is not None:
+        if innermost_user_frame(deeper.frames) is not None:
             return deeper
-    if origins and innermost(raised.frames) is None:
+    if origins and innermost_user_frame(raised.frames) is None:
         return blamed(origins[0])
     return raised
 
@@ -198,7 +188,9 @@ def _call_chain(raised: Raised, origin: Raised) -> tuple[Frame, ...]:
     if origin is raised or not origin.frames:
         return raised.frames
     if origin.where is not None:
-        return origin.frames if innermost(origin.frames) else raised.frames + origin.frames
+        return (
+            origin.frames if innermost_user_frame(origin.frames) else raised.frames + origin.frames
+        )
     first = origin.frames[0]
     for index in range(len(raised.frames) - 1, -1, -1):
         frame = raised.frames[index]
@@ -230,17 +222,7 @@ def _short(text: str) -> str:
 
 
 def _located(failure: Failure) -> Failure:
-    frame = innermost(failure.frames)
-    if frame is None:
-        return failure
-    return replace(
-        failure,
-        filename=frame.filename,
-        line=frame.line,
-        column=frame.column,
-        end_line=frame.end_line,
-        end_column=frame.end_column,
-    )
+    return failure.at(innermost_user_frame(failure.frames))
 
 
 _KILLED = Translated(en="killed by {signal}", zh_cn="被 {signal} 终止")
@@ -330,11 +312,6 @@ def _silent(death: Death, language: Language) -> Failure:
             code=known[0].code if known else None,
             rank=rank.rank,
             message=message,
-            filename=None,
-            line=None,
-            column=None,
-            end_line=None,
-            end_column=None,
             frames=frames,
             explanation=explanation,
         )

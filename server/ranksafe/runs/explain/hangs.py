@@ -62,22 +62,15 @@ def _waits(frames: Sequence[Frame]) -> bool:
 
 
 def _failure(rank: RankEvidence, waits: bool, root: bool, language: Language) -> Failure:
-    frame = innermost_user_frame(rank.beat)
     message = _WAITED if waits else _WENT_ON
     return Failure(
         kind=KIND,
-        code=None,
         rank=rank.rank,
         message=message.filled(rank=rank.rank).in_language(language),
-        filename=frame.filename if frame else None,
-        line=frame.line if frame else None,
-        column=None,
-        end_line=None,
-        end_column=None,
         frames=rank.beat,
         explanation=_EXPLANATION,
         root_cause=root,
-    )
+    ).at(innermost_user_frame(rank.beat))
 
 
 _NOTHING_SEEN = Translated(

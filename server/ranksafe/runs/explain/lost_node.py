@@ -79,17 +79,14 @@ def _is_kept(failure: Failure, gone: Sequence[RankEvidence]) -> bool:
 
 
 def _standing(cause: Failure, rank: RankEvidence, waits: bool, language: Language) -> Failure:
-    frame = innermost_user_frame(rank.beat)
     return replace(
         cause,
         rank=rank.rank,
         message=(_WAITED if waits else _WORKED).filled(rank=rank.rank).in_language(language),
-        filename=frame.filename if frame else None,
-        line=frame.line if frame else None,
         frames=rank.beat,
         explanation=APPROXIMATE,
         root_cause=False,
-    )
+    ).at(innermost_user_frame(rank.beat))
 
 
 _WITH = Translated(

@@ -7,7 +7,7 @@ import re
 
 def is_one_line(name: str, first: str) -> bool:
     """Whether an exception of this type, or with this first line, never has a second one."""
-    return name in _ONE_LINE or _OF_ONE_LINE.match(first) is not None
+    return _ONE_LINE.fullmatch(name) is not None or _OF_ONE_LINE.match(first) is not None
 
 
 def ends_message(line: str) -> bool:
@@ -30,19 +30,7 @@ _NOT_A_MESSAGE = re.compile(
 _OF_ONE_LINE = re.compile(
     r"attempted relative import |'[\w.]+' object (?:is not|has no attribute '\w+'$)"
 )
-_ONE_LINE = frozenset(
-    {
-        *(
-            "KeyError",
-            "IndexError",
-            "NameError",
-            "UnboundLocalError",
-            "ZeroDivisionError",
-            "RecursionError",
-        ),
-        *("JSONDecodeError", "UnicodeDecodeError", "ModuleNotFoundError", "FileNotFoundError"),
-        *("SyntaxError", "IndentationError", "TabError"),
-        *("OutOfMemoryError", "DistNetworkError"),
-        *("PermissionError", "IsADirectoryError", "NotADirectoryError", "FileExistsError"),
-    }
+_ONE_LINE = re.compile(
+    r"(?:Key|Index|Name|UnboundLocal|ZeroDivision|Recursion|JSONDecode|UnicodeDecode|ModuleNotFound|FileNotFound|Syntax"
+    r"|Indentation|Tab|OutOfMemory|DistNetwork|Permission|IsADirectory|NotADirectory|FileExists)Error"
 )

@@ -9,22 +9,15 @@ from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.explain.locate import innermost_user_frame
 from ranksafe.runs.model import Frame
 
-_TYPES = frozenset(
-    {
-        *(
-            "KeyError",
-            "IndexError",
-            "AttributeError",
-            "TypeError",
-            "NameError",
-            "ZeroDivisionError",
-        ),
-        *("UnicodeDecodeError", "JSONDecodeError", "AssertionError", "ValueError", "OverflowError"),
-        *("SyntaxError", "IndentationError", "TabError", "ImportError", "ModuleNotFoundError"),
-        *("UnboundLocalError", "RecursionError", "FileNotFoundError", "NotADirectoryError"),
-        *("IsADirectoryError", "PermissionError"),
-    }
+PYTHONS_OWN = re.compile(
+    r"(?:Key|Index|Attribute|Type|Name|UnboundLocal|ZeroDivision|Recursion|Overflow|Import|ModuleNotFound)Error"
 )
+"""What Python itself raises in a line; anything else may come from compiled code that the line calls."""
+_CHECKED = re.compile(
+    r"(?:UnicodeDecode|JSONDecode|Assertion|Value|Syntax|Indentation|Tab|FileNotFound|NotADirectory|IsADirectory"
+    r"|Permission)Error"
+)
+"""What a line also raises of its own, by what it is given."""
 _SEVERAL = re.compile(
     r"rank|world|process|device|cuda|gpu|nccl|gloo|distribut|replica|shard|parallel|gather|reduce|broadcast|barrier"
     r"|batch.?size|divisib|module\.|accelerat|deepspeed|fsdp|ddp|state_dict",
@@ -56,7 +49,8 @@ def is_ordinary(raised: Raised) -> bool:
     missing in a library's table), and only where neither the message nor the line has a word that could be about
     ranks, devices or batches. That one GPU would show it too follows only where every rank met it.
     """
-    if raised.type not in _TYPES or not raised.frames:
+    types = (PYTHONS_OWN, _CHECKED)
+    if not raised.frames or not any(each.fullmatch(raised.type) for each in types):
         return False
     own = innermost_user_frame(raised.frames)
     if (

@@ -56,21 +56,15 @@ def _failure(
     root_cause: bool,
 ) -> Failure:
     frames = user_code.marked(suspicion.frames)
-    frame = innermost_user_frame(frames)
     return Failure(
         kind=suspicion.kind,
         code=suspicion.code,
         rank=rank.rank,
         message=suspicion.message.in_language(language),
-        filename=frame.filename if frame else None,
-        line=frame.line if frame else None,
-        column=frame.column if frame else None,
-        end_line=frame.end_line if frame else None,
-        end_column=frame.end_column if frame else None,
         frames=frames,
         explanation=_NO_ERROR if root_cause or suspicion.kind not in _PARTED else _PARTED_HERE,
         root_cause=root_cause,
-    )
+    ).at(innermost_user_frame(frames))
 
 
 _PARTED = frozenset({KIND, GROUPS_KIND})

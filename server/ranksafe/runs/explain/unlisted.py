@@ -11,6 +11,7 @@ import re
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.explain.locate import innermost_user_frame, place_in_function
+from ranksafe.runs.explain.ordinary import PYTHONS_OWN
 
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<name>[A-Za-z_][\w-]*)")
 _STANDARD = re.compile(r"/[Ll]ib/(?:python3[\d.]*/)?(?P<name>[A-Za-z_]\w*)")
@@ -19,21 +20,6 @@ _COMPILED = ("pandas", "numpy", "scipy", "sklearn", "pyarrow", "h5py")
 _WORKER, _SPAWNED = "DataLoader worker", "process "
 """How the place of an exception of another process begins."""
 _SHORT = 160
-_PYTHONS_OWN = frozenset(
-    {
-        *(
-            "KeyError",
-            "IndexError",
-            "AttributeError",
-            "TypeError",
-            "NameError",
-            "ZeroDivisionError",
-        ),
-        *("UnboundLocalError", "StopIteration", "RecursionError", "OverflowError"),
-        *("ImportError", "ModuleNotFoundError"),
-    }
-)
-"""What Python itself raises in a line; anything else may come from compiled code that the line calls."""
 
 _UNREADABLE = frozenset({"SyntaxError", "IndentationError", "TabError"})
 _COMPILED_STACK = "\nException raised from "
@@ -151,7 +137,7 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Translated | None:
             return _BARE_ASSERTION.filled(check=own.source[7:_SHORT]) if bare else _OWN_ASSERTION
         if own.source.startswith("raise"):
             return _OWN_CHECK.filled(type=origin.type)
-        said = _RAISED_HERE if origin.type in _PYTHONS_OWN else _IN_LINE
+        said = _RAISED_HERE if PYTHONS_OWN.fullmatch(origin.type) else _IN_LINE
         return said.filled(type=origin.type)
     inner = quoted.frames if quoted is not None and quoted.frames else origin.frames
     package = _package(inner[-1].filename)

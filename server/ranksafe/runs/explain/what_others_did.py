@@ -72,17 +72,8 @@ def _at_different_lines(failure: Failure, places: Mapping[int, Frame]) -> Failur
     alone = [rank for rank, frame in places.items() if shown.count(_shown(frame)) == 1]
     if len(alone) != 1 or len(set(shown)) != _TWO_PLACES or len(shown) <= _TWO_PLACES:
         return replace(failure, explanation=told)
-    frame = places[alone[0]]
-    return replace(
-        failure,
-        rank=alone[0],
-        filename=frame.filename,
-        line=frame.line,
-        column=frame.column,
-        end_line=frame.end_line,
-        end_column=frame.end_column,
-        explanation=both(told, _ALONE.filled(rank=alone[0])),
-    )
+    told = both(told, _ALONE.filled(rank=alone[0]))
+    return replace(failure, rank=alone[0], explanation=told).at(places[alone[0]])
 
 
 def _shown(frame: Frame) -> str:

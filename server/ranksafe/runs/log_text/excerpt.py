@@ -5,74 +5,20 @@ from __future__ import annotations
 import re
 from collections import deque
 
-TELLING = (
-    *(
-        "Traceback",
-        '  File "',
-        '> File "',
-        "rror",
-        "xception",
-        "Assertion",
-        "terminate called",
-        "Original Tr",
-    ),
-    *("NCCL WARN", "nccl", "CUDA", "GPU", "atchdog", "eartbeat", "Gloo", "gloo"),
-    *(
-        "illed",
-        "exitcode",
-        "exit code",
-        "exit status",
-        "return code",
-        "xited with",
-        "restart worker group",
-        "Root Cause (",
-        "signal",
-        "SIG",
-        "bort",
-        "fault",
-        "core dumped",
-        "free(): ",
-        "alloc(): ",
-        "corrupted",
-    ),
-    *("oom", "OOM", "ut of memory", "ut Of Memory", "memory.events", "annot allocate"),
-    *("slurmstepd", "srun:", "sbatch:", "CANCELLED", "reempt", "No space left", "uota exceeded"),
-    *("not responding", "resolve hostname", "verification failed", "ermission denied", "gai error"),
-    *("in use", "imed out", "imeout", "Broken pipe", "onnection closed", "onnection reset"),
-    *("EADDRINUSE", "unreachable", "No route", "refused", "api_key", "gated repo", "nauthorized"),
-    *(
-        "not compatible",
-        "too old",
-        "undefined symbol",
-        "Parameter indices",
-        "did not receive grad",
-        "Xid",
-        "╭",
-        "Terminated",
-    ),
-    *(
-        "Caught ",
-        "ERROR",
-        "CRITICAL",
-        "FAILED",
-        "not found",
-        "can't open",
-        "rminat",
-        "Exit Code",
-        "o such file",
-        "No module named",
-        "library version mismatch",
-        "NVIDIA-SMI has failed",
-        "device handle",
-        "mpirun ",
-        "conda activate",
-        "closed by remote",
-        "REMOTE HOST",
-        "no socket interface",
-        "encountered in ",
-        "Was asked to gather",
-    ),
+_PARTS = (
+    'Traceback|  File "|> File "|rror|xception|Assertion|terminate called|Original Tr|NCCL WARN|nccl|CUDA|'
+    "GPU|atchdog|eartbeat|Gloo|gloo|illed|exitcode|exit code|exit status|return code|xited with|"
+    "restart worker group|Root Cause (|signal|SIG|bort|fault|core dumped|free(): |alloc(): |corrupted|oom|"
+    "OOM|ut of memory|ut Of Memory|memory.events|annot allocate|slurmstepd|srun:|sbatch:|CANCELLED|reempt|"
+    "No space left|uota exceeded|not responding|resolve hostname|verification failed|ermission denied|"
+    "gai error|in use|imed out|imeout|Broken pipe|onnection closed|onnection reset|EADDRINUSE|unreachable|"
+    "No route|refused|api_key|gated repo|nauthorized|not compatible|too old|undefined symbol|"
+    "Parameter indices|did not receive grad|Xid|╭|Terminated|Caught |ERROR|CRITICAL|FAILED|not found|"
+    "can't open|rminat|Exit Code|o such file|No module named|library version mismatch|"
+    "NVIDIA-SMI has failed|device handle|mpirun |conda activate|closed by remote|REMOTE HOST|"
+    "no socket interface|encountered in |Was asked to gather"
 )
+TELLING = tuple(_PARTS.split("|"))
 """Parts of every message that is known or looks like an error; a line without any of them is not looked at."""
 _FOLLOWING = 40
 """Lines kept after a telling one: messages of several lines, a launcher's report."""

@@ -273,21 +273,14 @@ def _failure(
     language: Language,
 ) -> Failure:
     frames = user_code.marked(stand.frames)
-    place = innermost_user_frame(frames)
     return Failure(
         kind=KIND,
-        code=None,
         rank=stand.rank,
         message=message.in_language(language),
-        filename=place.filename if place else None,
-        line=place.line if place else None,
-        column=None,
-        end_line=None,
-        end_column=None,
         frames=frames,
         explanation=why,
         root_cause=is_root,
-    )
+    ).at(innermost_user_frame(frames))
 
 
 def stand_of(
