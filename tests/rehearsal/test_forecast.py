@@ -225,3 +225,34 @@ def test_ranks_agree_without_sending_values(rehearse: Rehearse) -> None:
     assert done.lines.count("sum 2.0") == 2
     assert "1048576" in done.stderr
     assert "2097152" in done.stderr
+
+
+def test_compiled_flex_attention_keeps_no_scores(rehearse: Rehearse) -> None:
+    """As torch's own kernels; uncompiled it makes all scores, on a device as here."""
+    program = """
+    import torch
+    from torch.nn.attention import flex_attention as flex
+    def causal(batch, head, query, key): return query >= key
+    mask = flex.create_block_mask(causal, None, None, 4096, 4096, device="cuda")
+    def attend(query, key, value): return flex.flex_attention(query, key, value, block_mask=mask)
+    def taken(attend):
+        given = [torch.randn(1, 8, 4096, 64, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3)]
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        attend(*given).sum().backward()
+        peak = torch.cuda.max_memory_allocated() - before
+        print([tuple(each.grad.shape) for each in given] == [(1, 8, 4096, 64)] * 3, peak >> 20)
+    taken(attend)
+    taken(torch.compile(attend, backend="eager"))
+    taken(torch.compile(attend))
+    class Attention(torch.nn.Module):
+        def forward(self, *given): return torch.utils.checkpoint.checkpoint(attend, *given, use_reentrant=False)
+    taken(torch.compile(Attention()))
+    """
+    done = forecast(rehearse, program)
+    assert done.returncode == 0, done.stderr
+    told = [line.split() for line in done.lines if line.startswith("True")]
+    assert len(told) == 4
+    # A matrix of scores: 8 heads of 4096 times 4096 numbers of 4 bytes.
+    assert all(int(mebibytes) > 512 for _, mebibytes in told[:2])
+    assert all(int(mebibytes) < 40 for _, mebibytes in told[2:])

@@ -94,10 +94,11 @@ def _after_torch(module: ModuleType) -> None:
     from . import communication, compiler, storages, tensor_types
     from .cuda import runtime
 
+    chosen = settings.current()
     steps: tuple[Callable[[], None], ...] = (
         lambda: communication.install(sys.modules["torch._C"]),
         storages.install,
-        lambda: compiler.install(module),
+        lambda: compiler.install(module, notes_calls=chosen is not None and chosen.forecast),
         lambda: tensor_types.install(module),
         lambda: runtime.install_plan_cache(module),
     )
@@ -106,12 +107,12 @@ def _after_torch(module: ModuleType) -> None:
             step()
         except Exception as error:  # another version of torch
             journal.problem("after torch", error)
-    chosen = settings.current()
     if chosen is not None:
         _install_part(".collectives", chosen)
         _arm_stand_ins(chosen)
         if chosen.forecast:
             _install_part(".forecast", chosen)
+            _install_part(".flex_attention", chosen)
     state.devices().imported = True
 
 

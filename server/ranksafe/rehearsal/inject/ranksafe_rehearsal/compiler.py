@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import threading
+from types import FunctionType, MethodType
 from typing import Any, NoReturn
 
 from . import importing, journal
@@ -10,10 +12,24 @@ from .limits import refuse
 
 asked = [False]
 """Whether the program wanted anything compiled."""
+_MAKES_KERNELS = "inductor"
+"""The backend of ``torch.compile`` unless another is asked for; those for debugging run operator by operator."""
 
 
-def install(torch: Any) -> None:
-    """Replace ``torch.compile`` and refuse triton's kernels."""
+class _Here(threading.local):
+    depth = 0
+
+
+_here = _Here()
+
+
+def is_compiled() -> bool:
+    """Whether this thread is in code that would have been compiled into kernels; known in a forecast only."""
+    return _here.depth > 0
+
+
+def install(torch: Any, *, notes_calls: bool) -> None:
+    """Replace ``torch.compile`` and refuse triton's kernels; ``notes_calls``: `is_compiled` is asked."""
     original = torch.compile
 
     @functools.wraps(original)
@@ -26,24 +42,42 @@ def install(torch: Any) -> None:
         )
         if model is None:
             return functools.partial(compile_eagerly, **options)
-        return _wrapped(torch, model)
+        makes_kernels = options.get("backend", _MAKES_KERNELS) == _MAKES_KERNELS
+        return _wrapped(torch, model, notes_calls and makes_kernels)
 
     torch.compile = compile_eagerly
     for module in ("triton.runtime.jit", "triton.runtime.autotuner"):
         importing.after_import(module, _refuse_triton)
 
 
-def _wrapped(torch: Any, model: Any) -> Any:
+def _wrapped(torch: Any, model: Any, notes_calls: bool) -> Any:
     """A module compiles to an ``OptimizedModule``, whose names of parameters begin with ``_orig_mod.``."""
     if not isinstance(model, torch.nn.Module):
-        return model
+        is_plain = isinstance(model, (FunctionType, MethodType))
+        return _noted(model) if notes_calls and is_plain else model
     try:
         from torch._dynamo.eval_frame import OptimizedModule, _NullDecorator
 
-        return OptimizedModule(model, _NullDecorator())
+        class Compiled(_NullDecorator):
+            def __call__(self, function: Any) -> Any:
+                return _noted(function) if notes_calls else function
+
+        return OptimizedModule(model, Compiled())
     except Exception as error:  # another version of the compiler
         journal.problem("torch.compile", error)
         return model
+
+
+def _noted(function: Any) -> Any:
+    @functools.wraps(function)
+    def call(*arguments: Any, **keywords: Any) -> Any:
+        _here.depth += 1
+        try:
+            return function(*arguments, **keywords)
+        finally:
+            _here.depth -= 1
+
+    return call
 
 
 def _refuse_triton(module: Any) -> None:
