@@ -22,6 +22,9 @@ from ranksafe.rehearsal.settings import DEFAULT_GPUS
 from ranksafe.runs import fit_comparison
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.fit import (
+    DEVICE_MODEL,
+    MOST_PROCESSES,
+    STEPS,
     Fits,
     Forecast,
     as_forecast,
@@ -30,15 +33,10 @@ from ranksafe.runs.fit import (
     with_one_rank,
 )
 from ranksafe.runs.fit_arguments import exposed
-from ranksafe.runs.fit_search import Change, Trial, changed, search, trial_of
+from ranksafe.runs.fit_search import MOST_RUNS, Change, Trial, changed, search, trial_of
 from ranksafe.runs.model import Outcome, RunRequest, RunResult
 from ranksafe.runs.what_is_started import with_its_file
 
-_DEVICE_MODEL = "h100"
-_STEPS = 3
-"""Optimizers take their memory in the first step, so it is the second that shows the peak; one more to be sure."""
-_MOST_RUNS = 6
-_MOST_PROCESSES = 8
 _HELP = {
     "gpus": Translated(
         "GPUs, per node (default: {default})", "每个节点的 GPU 数（默认：{default}）"
@@ -48,11 +46,11 @@ _HELP = {
         "evaluation and its end; 0: run to the end, nothing cut",
         "N：在 N 个优化器步之后停止（默认：{default}）；auto：缩短过长的 epoch，使脚本能运行到评估和结束；"
         "0：运行到结束，不做缩减",
-    ).filled(default=_STEPS),
+    ).filled(default=STEPS),
     "ranks": Translated(
         "all: every rank is a process; one: one rank stands for all (default: auto, one for more than {most} GPUs)",
         "all：每个 rank 一个进程；one：由一个 rank 代表全部（默认：auto，超过 {most} 个 GPU 时为 one）",
-    ).filled(most=_MOST_PROCESSES),
+    ).filled(most=MOST_PROCESSES),
     "must": Translated("status 1 where it does not fit", "放不下时以状态 1 退出"),
     "search": Translated(
         "where it is tight or does not fit, tell what would: the same again with one thing changed that the script "
@@ -63,7 +61,7 @@ _HELP = {
     "runs": Translated(
         "of --search: at most N runs more (default: {default})",
         "用于 --search：最多再运行 N 次（默认：{default}）",
-    ).filled(default=_MOST_RUNS),
+    ).filled(default=MOST_RUNS),
     "compare": Translated(
         "tell what has changed since a forecast that --output-format json wrote",
         "说明自 --output-format json 写出的某次预测以来的变化",
@@ -98,16 +96,16 @@ def add_arguments(parser: argparse.ArgumentParser, language: Language) -> None:
     parser.add_argument(
         "--ranks", choices=["auto", "all", "one"], default="auto", help=text("ranks")
     )
-    parser.add_argument("--steps", type=steps, default=_STEPS, metavar="N|auto", help=text("steps"))
+    parser.add_argument("--steps", type=steps, default=STEPS, metavar="N|auto", help=text("steps"))
     parser.add_argument("--must-fit", action="store_true", help=text("must"))
     parser.add_argument("--search", action="store_true", help=text("search"))
     parser.add_argument(
-        "--max-runs", type=positive, default=_MOST_RUNS, metavar="N", help=text("runs")
+        "--max-runs", type=positive, default=MOST_RUNS, metavar="N", help=text("runs")
     )
     parser.add_argument("--compare", type=Path, metavar="BEFORE.json", help=text("compare"))
     parser.add_argument("--snapshot", type=Path, metavar="FILE", help=text("snapshot"))
     add_rehearsal_arguments(
-        parser, language, title=text("devices"), device_model=_DEVICE_MODEL, for_memory=True
+        parser, language, title=text("devices"), device_model=DEVICE_MODEL, for_memory=True
     )
 
 
@@ -152,7 +150,7 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
 def _one_for_all(arguments: argparse.Namespace) -> bool:
     number = arguments.gpus * arguments.nodes
     if arguments.ranks == "auto":
-        return number > _MOST_PROCESSES and arguments.config_file is None
+        return number > MOST_PROCESSES and arguments.config_file is None
     return bool(number > 1 and arguments.ranks == "one")
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from ranksafe.rehearsal.device_models import beside_context, device_model, overhead
 from ranksafe.rehearsal.settings import Confirm, RehearsalOptions, Shrink
 from ranksafe.runs.explain.signatures.gpu_memory import KIND
-from ranksafe.runs.model import Failure, MemoryPeak, Outcome, RunRequest, RunResult
+from ranksafe.runs.model import Failure, Frame, MemoryPeak, Outcome, RunRequest, RunResult
 
+DEVICE_MODEL = "h100"
+STEPS = 3
+"""Optimizers take their memory in the first step, so it is the second that shows the peak; one more to be sure."""
+MOST_PROCESSES = 8
+"""Of more ranks one stands for all, unless something else was asked for."""
 _MARGIN = 0.08
 """Of what the caching allocator reserves. The worst figure of the same software beside a real device was 7 % too low
 (torchtitan pull request 165, full checkpointing)."""
@@ -122,6 +127,11 @@ def with_one_rank(request: RunRequest, per_node: int) -> RunRequest:
     """The request with one rank that stands for those of all devices, ``per_node`` of each node."""
     ranks = per_node * request.rehearsal.nodes
     return replace(request, gpus=1, rehearsal=replace(request.rehearsal, nodes=1, stands_for=ranks))
+
+
+def users_frame(frames: Sequence[Frame]) -> Frame | None:
+    """The innermost line that is the user's own."""
+    return next((frame for frame in reversed(frames) if frame.in_user_code), None)
 
 
 def out_of_memory(result: RunResult) -> Failure | None:

@@ -11,6 +11,8 @@ from ranksafe.runs.fit_arguments import Argument, Exposed, What
 from ranksafe.runs.model import Outcome, RunRequest, RunResult
 
 GPUS = "gpus"
+MOST_RUNS = 6
+"""That a search makes, unless the user says otherwise."""
 _MOST_GPUS = 8
 """Of a node, as they are sold; more ranks than that are more than a question that was not asked should start."""
 _SHORTEST = 64

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ranksafe.cli.output.forecast import NO_LINE, PARTS, gib
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.fit_comparison import Comparison, Difference, Place
+from ranksafe.runs.fit_words import NO_LINE, PARTS, gib
 
 _TOLD = 5 * 2**20
 """Bytes: what differs by less is nothing that a change was made for."""

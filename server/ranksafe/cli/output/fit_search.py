@@ -6,10 +6,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ranksafe.cli.output.forecast import gib, needs_json
+from ranksafe.cli.output.forecast import needs_json
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.fit import Fits
 from ranksafe.runs.fit_search import GPUS, Change, Trial
+from ranksafe.runs.fit_words import gib
 
 _OURS = {
     "--search": False,
