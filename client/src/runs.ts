@@ -6,12 +6,13 @@ import { mayRun } from "./consent";
 import { askRank, attach, bundledDebugpy, requireDebugger } from "./debugger";
 import { startsScript } from "./entries";
 import { chooseRun } from "./history";
+import { askFitDevices, fitDevices, type FitDevices } from "./fit";
 import { t } from "./localize";
 import { runEnvironment } from "./settings";
 import type { Testing } from "./testing";
 
 /** Commands of the server that lead to a process of the user's, besides those that start one. */
-const NEEDS_TRUST = new Set(["ranksafe.prove", "ranksafe.setArguments", "ranksafe.setTarget", "ranksafe.addTarget", "ranksafe.setConfigFile"]);
+const NEEDS_TRUST = new Set(["ranksafe.fit", "ranksafe.setFitDevices", "ranksafe.prove", "ranksafe.setArguments", "ranksafe.setTarget", "ranksafe.addTarget", "ranksafe.setConfigFile"]);
 /** How many simulated GPUs the picker of targets offers; any number can be typed. */
 const SIMULATED = [2, 4, 8] as const;
 const SIMULATED_TARGET = /^simulated:[1-9]\d*$/;
@@ -62,6 +63,9 @@ export class RunCommands {
         if (command === "ranksafe.showRuns" && options?.show !== false) {
             return chooseRun(next);
         }
+        if (command === "ranksafe.fit") {
+            return this.forecast(given, next);
+        }
         if (command === "ranksafe.debugRank" && !(await requireDebugger())) {
             return undefined;
         }
@@ -106,7 +110,7 @@ export class RunCommands {
         }
         const document = documentOf(given);
         if (!document) {
-            void vscode.window.showInformationMessage(t("Open the Python script that starts the training, then try again."));
+            tellToOpen();
             return undefined;
         }
         const uri = document.toString();
@@ -124,11 +128,30 @@ export class RunCommands {
                 return this.askArguments(uri);
             case "ranksafe.setTarget":
                 return this.askTarget(uri, next);
+            case "ranksafe.setFitDevices":
+                await askFitDevices(uri, next);
+                return undefined;
             case "ranksafe.setConfigFile":
                 return askConfigFile(uri);
             default:
                 return given;
         }
+    }
+
+    /** A forecast of memory: no run that the Testing view would show, but a script that is started. */
+    private async forecast(given: readonly unknown[], next: ExecuteCommandSignature): Promise<unknown> {
+        const document = documentOf(given);
+        if (!document) {
+            tellToOpen();
+            return undefined;
+        }
+        const uri = document.toString();
+        const options = (given[1] ?? {}) as Partial<FitDevices>;
+        const devices = options.gpus === undefined ? await fitDevices(uri, next) : { gpus: options.gpus };
+        if (!devices || !(await this.prepareRun("ranksafe.fit", [uri, { target: `simulated:${devices.gpus}` }]))) {
+            return undefined;
+        }
+        return (await next("ranksafe.fit", [uri, options])) as unknown;
     }
 
     private async completeDebugging(uri: string, given: readonly unknown[], next: ExecuteCommandSignature): Promise<Arguments> {
@@ -209,6 +232,10 @@ export class RunCommands {
         await this.context.workspaceState.update(`target:${uri}`, target);
         return [uri, target];
     }
+}
+
+function tellToOpen(): void {
+    void vscode.window.showInformationMessage(t("Open the Python script that starts the training, then try again."));
 }
 
 async function isTrusted(): Promise<boolean> {

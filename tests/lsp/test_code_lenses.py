@@ -118,7 +118,7 @@ async def test_the_entry_carries_the_lenses_of_a_run(start_editor: StartEditor) 
     lenses = await editor.lenses(uri)
     at_entry = [lens for lens in lenses if lens.range.start.line == GUARD_LINE]
     commands = [lens.command.command for lens in at_entry if lens.command]
-    assert sorted(commands) == ["ranksafe.rehearse", "ranksafe.run", "ranksafe.smokeRun"]
+    assert sorted(commands) == sorted(STARTERS)
     titles = {lens.command.command: lens.command.title for lens in at_entry if lens.command}
     assert "2" in titles["ranksafe.run"]
     assert titles["ranksafe.rehearse"] == "Rehearse on 2 GPUs"
@@ -218,7 +218,7 @@ async def _commands(editor: Editor, uri: str) -> list[tuple[str, str]]:
     return [(lens.command.command, lens.command.title) for lens in lenses if lens.command]
 
 
-STARTERS = ["ranksafe.run", "ranksafe.rehearse", "ranksafe.smokeRun"]
+STARTERS = ["ranksafe.run", "ranksafe.rehearse", "ranksafe.smokeRun", "ranksafe.fit"]
 
 
 async def test_the_order_is_the_same_where_no_gpu_is(start_editor: StartEditor) -> None:
@@ -249,7 +249,10 @@ async def test_a_chosen_number_of_simulated_gpus_is_on_the_lens(start_editor: St
     assert await editor.execute("ranksafe.setTarget", uri, "simulated:4") == {
         "target": "simulated:4"
     }
-    assert await _commands(editor, uri) == [("ranksafe.rehearse", "在 4 个模拟 GPU 上预演")]
+    assert await _commands(editor, uri) == [
+        ("ranksafe.rehearse", "在 4 个模拟 GPU 上预演"),
+        ("ranksafe.fit", "能放下吗？"),
+    ]
 
 
 async def test_another_target_is_on_the_run_lens(start_editor: StartEditor) -> None:

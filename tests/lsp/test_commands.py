@@ -235,6 +235,8 @@ async def test_every_command_is_registered(start_editor: StartEditor) -> None:
             "smokeRun",
             "rehearse",
             "debugRank",
+            "fit",
+            "setFitDevices",
             "prove",
             "cancelRun",
             "setArguments",

@@ -68,6 +68,7 @@ if __name__ == "__main__":
 
 STARTERS = ["ranksafe.run", "ranksafe.rehearse", "ranksafe.smokeRun"]
 ABOUT_LAST = ["ranksafe.openReport", "ranksafe.openLog"]
+FIT = "ranksafe.fit"
 
 
 async def _lenses(editor: Editor, uri: str) -> list[tuple[str, str]]:
@@ -108,7 +109,7 @@ async def test_a_failure_is_drawn_on_its_line_until_it_is_mended(
     kept = (await editor.execute("ranksafe.showRuns", uri, {"show": False}))["runs"][0]
     assert "其他 rank 是否也会遇到尚不清楚" in kept["failures"][0]["explanation"]
 
-    assert [command for command, _ in await _lenses(editor, uri)] == STARTERS + ABOUT_LAST
+    assert [command for command, _ in await _lenses(editor, uri)] == [*STARTERS, *ABOUT_LAST, FIT]
     opened = await editor.execute("ranksafe.openLog")
     assert "ValueError" in Path(opened["log"]).read_text(encoding="utf-8")
     assert editor.client.shown_documents[-1].uri == Path(opened["log"]).as_uri()
@@ -192,7 +193,7 @@ async def test_a_run_is_cancelled_by_its_lens(start_editor: StartEditor) -> None
     await _ended(editor)
     assert _processes(_alive(editor)) == []
     after = await _lenses(editor, uri)
-    assert [command for command, _ in after] == STARTERS + ABOUT_LAST
+    assert [command for command, _ in after] == [*STARTERS, *ABOUT_LAST, FIT]
     assert re.fullmatch(r"Cancelled after \d+ s: open report", after[3][1])
 
 

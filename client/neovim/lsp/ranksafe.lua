@@ -31,6 +31,12 @@ return {
         client:exec_cmd({ title = name, command = command[1] })
       end, { desc = command[2] })
     end
+    vim.api.nvim_buf_create_user_command(bufnr, 'LspRanksafeFit', function(given)
+      local gpus = { gpus = tonumber(given.fargs[1]), deviceModel = given.fargs[2] }
+      local options = next(gpus) and gpus or vim.empty_dict()
+      local arguments = { vim.uri_from_bufnr(bufnr), options }
+      client:exec_cmd({ title = 'LspRanksafeFit', command = 'ranksafe.fit', arguments = arguments })
+    end, { nargs = '*', desc = 'Forecast whether the script fits the memory of GPUs: 8 h100' })
     vim.api.nvim_buf_create_user_command(bufnr, 'LspRanksafeFailures', function()
       local failures = vim.tbl_filter(function(one)
         return one.source == 'ranksafe run'

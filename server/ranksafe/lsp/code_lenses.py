@@ -18,9 +18,14 @@ from ranksafe.localization import Translated
 from ranksafe.lsp import commands, report_commands
 from ranksafe.lsp.analysis import entry_of
 from ranksafe.lsp.documents import Document, TextDocument, path_of
+from ranksafe.lsp.fit_commands import FIT
 from ranksafe.lsp.messages import (
+    CANCEL_FIT_LENS,
     CANCEL_LENS,
     ENDED_LENS,
+    FIT_LENS,
+    FIT_LENS_ON,
+    FIT_SEARCH_LENS,
     LOG_LENS,
     OUTCOMES,
     PASSED_LENS,
@@ -64,9 +69,11 @@ def _over_entry(session: Session, document: TextDocument) -> list[types.CodeLens
         return []
     if session.runs.running(path) is not None:
         kinds: tuple[str, ...] = ("cancel",)
+    elif session.forecasts.running(path) is not None:
+        kinds = ("cancel-fit",)
     else:
         about_last = () if session.runs.last_result(path) is None else ("report", "log")
-        kinds = (*_starters(session, path), *about_last)
+        kinds = (*_starters(session, path), *about_last, *_fit_kinds(session, document))
     line = entry.range.start.line
     return [_lens(session, document, line, {"kind": kind, "uri": document.uri}) for kind in kinds]
 
@@ -79,6 +86,16 @@ def _starters(session: Session, path: Path) -> tuple[str, ...]:
     if not CAN_REHEARSE:
         return ("run", "smoke")
     return ("run", "rehearse", "smoke")
+
+
+def _fit_kinds(session: Session, document: TextDocument) -> tuple[str, ...]:
+    """Last, because their titles grow: what is clicked without looking stays where it is."""
+    if not CAN_REHEARSE:
+        return ()
+    answer = session.forecasts.answer(document.path)
+    if answer is None or answer.is_searched or answer.is_well or answer.forecast is None:
+        return ("fit",)
+    return ("fit", "fit-search") if answer.holds_for(document.text) else ("fit",)
 
 
 def _lens(session: Session, document: Document, line: int, data: dict[str, Any]) -> types.CodeLens:
@@ -107,7 +124,29 @@ def _command_of(session: Session, data: Mapping[str, Any]) -> types.Command:
     if kind == "smoke":
         title = SMOKE_LENS.filled(steps=SMOKE_STEPS)
         return _command(session, title, commands.SMOKE_RUN, uri)
+    if kind in ("fit", "fit-search", "cancel-fit"):
+        return _about_fit(session, kind, uri)
     return _about_run(session, kind, uri)
+
+
+def _about_fit(session: Session, kind: str, uri: Any) -> types.Command:
+    path = path_of(uri)
+    if kind == "cancel-fit":
+        name = session.forecasts.running(path)
+        return _command(session, CANCEL_FIT_LENS, commands.CANCEL_RUN, name)
+    if kind == "fit-search":
+        return _command(session, FIT_SEARCH_LENS, FIT, uri, {"search": True})
+    answer, document = session.forecasts.answer(path), session.documents.get(uri)
+    text = document.text if isinstance(document, TextDocument) else ""
+    title = None if answer is None else answer.title(text)
+    return _command(session, title or _fit_question(session, path), FIT, uri)
+
+
+def _fit_question(session: Session, path: Path | None) -> Translated:
+    devices = None if path is None else session.user_state.of(path).fit
+    if devices is None:
+        return FIT_LENS
+    return FIT_LENS_ON.filled(count=devices.gpus, model=devices.model.upper())
 
 
 def _about_run(session: Session, kind: object, uri: Any) -> types.Command:

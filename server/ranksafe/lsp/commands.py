@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ranksafe.lsp.debugging import DEBUG_RANK, debug_rank
+from ranksafe.lsp.fit_commands import FIT, SET_FIT_DEVICES, fit, set_fit_devices
 from ranksafe.lsp.launch_command import LAUNCH_COMMAND, launch_command
 from ranksafe.lsp.messages import (
     CANNOT_RUN,
@@ -76,8 +77,9 @@ async def rehearse(session: Session, uri: str, options: object = None) -> dict[s
 
 
 async def cancel_run(session: Session, run_id: str | None = None) -> dict[str, Any]:
-    """End a run, or all of them."""
-    if not session.runs.cancel(run_id):
+    """End a run or a forecast, or all of them."""
+    ended = [session.runs.cancel(run_id), session.forecasts.cancel(run_id)]
+    if not any(ended):
         raise Refused(NO_RUN)
     return {"cancelled": True}
 
@@ -177,6 +179,8 @@ HANDLERS: Final[Mapping[str, Callable[..., Awaitable[Any]]]] = {
     RUN: run,
     REHEARSE: rehearse,
     SMOKE_RUN: smoke_run,
+    FIT: fit,
+    SET_FIT_DEVICES: set_fit_devices,
     DEBUG_RANK: debug_rank,
     PROVE: prove,
     CANCEL_RUN: cancel_run,

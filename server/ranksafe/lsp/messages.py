@@ -14,6 +14,11 @@ RUN_LENS_CPU: Final = Translated(
 RUN_LENS_TARGET: Final = Translated("Run on {target}", "在 {target} 上运行")
 REHEARSE_LENS: Final = Translated("Rehearse on {count} GPUs", "在 {count} 个模拟 GPU 上预演")
 SMOKE_LENS: Final = Translated("Smoke run ({steps} steps)", "试运行（{steps} 步）")
+FIT_LENS: Final = Translated("Does it fit?", "能放下吗？")
+FIT_LENS_ON: Final = Translated("Does it fit {count} × {model}?", "{count} × {model} 能放下吗？")
+FIT_SEARCH_LENS: Final = Translated("What would make it fit?", "怎样才能放下？")
+FIT_OUTDATED: Final = Translated("{answer} (before the last edits)", "{answer}（最近的修改之前）")
+CANCEL_FIT_LENS: Final = Translated("Cancel forecast", "取消预测")
 CANCEL_LENS: Final = Translated("Cancel run", "取消运行")
 LOG_LENS: Final = Translated("Open log", "打开日志")
 PASSED_LENS: Final = Translated(
@@ -154,6 +159,23 @@ RUN_LIMIT: Final = Translated(
 REHEARSAL_PASSED: Final = Translated(
     "{file} passed the rehearsal on simulated GPUs ({seconds} s).",
     "{file} 通过了模拟 GPU 上的预演（{seconds} 秒）。",
+)
+FIT_TITLE: Final = Translated(
+    "Does {file} fit {count} × {model}?", "{count} × {model} 能放下 {file} 吗？"
+)
+FIT_ONCE_MORE: Final = Translated("memory ran out, now without a bound", "显存不足，改为没有上限")
+FIT_TRYING: Final = Translated(
+    "run {count} of at most {most}, {change}", "第 {count} 次（最多 {most} 次），{change}"
+)
+FIT_CANCELLED: Final = Translated(
+    "The forecast of {file} was cancelled.", "{file} 的显存预测已取消。"
+)
+FIT_FAILED: Final = Translated(
+    "The memory of {file} could not be forecast: {reason}", "无法预测 {file} 的显存：{reason}"
+)
+FIT_NO_ANSWER: Final = Translated(
+    "No forecast of {file}'s memory, the run ended in another way: {reason}",
+    "没有 {file} 的显存预测，运行以其他方式结束：{reason}",
 )
 GO_ON: Final = Translated("Rehearse anyway", "仍然预演")
 FAILED_WITHOUT_REASON: Final = Translated("see the log", "请查看日志")

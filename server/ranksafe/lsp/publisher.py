@@ -28,6 +28,7 @@ from ranksafe.source.position import Position, Range
 SOURCE: Final = "ranksafe"
 _BEGINNING: Final = Range(Position(0, 0), Position(0, 0))
 RUN_SOURCE: Final = "ranksafe run"
+FIT_SOURCE: Final = "ranksafe fit"
 
 _SEVERITY: Final = {
     Level.ERROR: types.DiagnosticSeverity.Error,
@@ -228,12 +229,10 @@ class Publisher:
         return types.Diagnostic(
             range=place,
             message=failure.message.in_language(self._client.language),
-            severity=types.DiagnosticSeverity.Error
-            if failure.is_root_cause
-            else types.DiagnosticSeverity.Information,
+            severity=_SEVERITY[failure.level],
             code=failure.code or failure.kind,
             code_description=types.CodeDescription(href=page) if page else None,
-            source=RUN_SOURCE,
+            source=FIT_SOURCE if failure.of_forecast else RUN_SOURCE,
             related_information=[
                 types.DiagnosticRelatedInformation(
                     self.location(related.path, related.range),

@@ -27,7 +27,7 @@ def saved(session: Session, path: Path | None) -> None:
     if path is None or not wanted:
         return
     for script in session.rehearsed:
-        if script == path or _imports(session, script, path):
+        if script == path or imports(session, script, path):
             session.runs.cancel_background(script)
             _cancel_due(session, script)
             session.due_rehearsals[script] = asyncio.get_running_loop().call_later(
@@ -35,7 +35,8 @@ def saved(session: Session, path: Path | None) -> None:
             )
 
 
-def _imports(session: Session, script: Path, path: Path) -> bool:
+def imports(session: Session, script: Path, path: Path) -> bool:
+    """Whether a script imports a file, directly or not."""
     return any(path in index.closure(script) for index in session.projects.indexes_of(path))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranksafe.checker.finding import Related
+from ranksafe.checker.finding import Level, Related
 from ranksafe.localization import Translated
 from ranksafe.lsp.history import shifted_range
 from ranksafe.lsp.lines import TouchedLines
@@ -33,10 +33,12 @@ class RunFinding:
     kind: str
     message: Translated
     related: tuple[Related, ...]
-    is_root_cause: bool
-    """False: a rank that failed because another one had."""
+    level: Level
+    """INFORMATION: a rank that failed because another one had."""
     told: Range
     """Where the run told of it; edits since have moved `range`."""
+    of_forecast: bool = False
+    """Told by a forecast of memory: no other run says anything about it, nor it about theirs."""
 
     @property
     def key(self) -> Key:
@@ -60,19 +62,22 @@ class RunFindings:
     """The failures of each script's last run, by file."""
 
     _by_path: dict[Path, list[RunFinding]] = field(default_factory=dict)
-    _told: dict[Path, frozenset[Key]] = field(default_factory=dict)
-    """What was shown last of each script's run."""
+    _told: dict[tuple[Path, bool], frozenset[Key]] = field(default_factory=dict)
+    """What was shown last of each script's run, and of its forecast."""
 
     def of(self, path: Path | None) -> list[RunFinding]:
         """The failures in a file. The list is shared: an open document takes away what its edits outdate."""
         return self._by_path.setdefault(path, []) if path is not None else []
 
-    def replace(self, script: Path, findings: Iterable[RunFinding]) -> None:
-        """Put the failures of a script's new run in place of those of its last one."""
+    def replace(
+        self, script: Path, findings: Iterable[RunFinding], *, of_forecast: bool = False
+    ) -> None:
+        """Put the failures of a script's new run, or forecast, in place of those of its last one."""
+        source = (script, of_forecast)
         for known in self._by_path.values():
-            known[:] = [finding for finding in known if finding.script != script]
+            known[:] = [each for each in known if (each.script, each.of_forecast) != source]
         given = list(findings)
-        self._told[script] = frozenset(finding.key for finding in given)
+        self._told[source] = frozenset(finding.key for finding in given)
         for finding in given:
             self.of(finding.path).append(finding)
 
@@ -80,13 +85,13 @@ class RunFindings:
         """The same, where some may have been shown while the run went on: those stay where edits have moved them, and
         what was mended meanwhile does not come back."""
         given = list(findings)
-        told = self._told.get(script, frozenset())
+        told = self._told.get((script, False), frozenset())
         now = {known.key: known.range for known in self.all() if known.script == script}
         standing = [each for each in given if each.key in now or each.key not in told]
         self.replace(
             script, [replace(each, range=now.get(each.key, each.range)) for each in standing]
         )
-        self._told[script] = frozenset(each.key for each in given)
+        self._told[script, False] = frozenset(each.key for each in given)
 
     def all(self) -> list[RunFinding]:
         """Every failure that still stands."""
@@ -100,10 +105,7 @@ def findings_of(script: Path, result: RunResult) -> list[RunFinding]:
 
 def finding_of(script: Path, run_id: str, failure: Failure) -> RunFinding:
     """One failure as a place; one without a line stands at the top of the script."""
-    path = _absolute(failure.filename) if failure.filename and failure.line else None
-    place = Range(Position(0, 0), Position(0, 0))
-    if path is not None:
-        place = _range(failure.line, failure.column, failure.end_line, failure.end_column)
+    path, place = place_of(failure)
     return RunFinding(
         script=script,
         run_id=run_id,
@@ -113,9 +115,17 @@ def finding_of(script: Path, run_id: str, failure: Failure) -> RunFinding:
         kind=failure.kind,
         message=_message(failure),
         related=tuple(_related(frame) for frame in _callers(failure)),
-        is_root_cause=failure.root_cause,
+        level=Level.ERROR if failure.root_cause else Level.INFORMATION,
         told=place,
     )
+
+
+def place_of(told: Failure | Frame | None) -> tuple[Path | None, Range]:
+    """The file and the range in it; None and the top of whatever file where nothing better is known."""
+    path = _absolute(told.filename) if told is not None and told.filename and told.line else None
+    if told is None or path is None:
+        return None, Range(Position(0, 0), Position(0, 0))
+    return path, _range(told.line, told.column, told.end_line, told.end_column)
 
 
 def _message(failure: Failure) -> Translated:

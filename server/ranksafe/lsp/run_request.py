@@ -67,7 +67,7 @@ def request_for(
 
     require_trust(session)
     script = script_of(session, uri)
-    if session.runs.running(script) is not None:
+    if session.runs.running(script) is not None or session.forecasts.running(script) is not None:
         raise Refused(ALREADY_RUNNING.filled(file=script.name))
     _require_saved(session, script)
     choices = session.user_state.of(script)

@@ -15,6 +15,7 @@ from typing import Any
 from ranksafe.lsp.analysis import Analyses
 from ranksafe.lsp.checks import Checks
 from ranksafe.lsp.connection import Connection
+from ranksafe.lsp.forecasts import Forecasts
 from ranksafe.lsp.free_gpus import FreeGpus
 from ranksafe.lsp.lens_refresh import LensRefresh
 from ranksafe.lsp.project_build import ProjectBuild
@@ -53,6 +54,9 @@ class Session:
             self.publisher,
             self.lens_refresh,
         )
+        self.forecasts = Forecasts(
+            client, self.workspace.run_findings, self.publisher, self.lens_refresh
+        )
         self.rehearsed: dict[Path, Mapping[str, Any]] = {}
         """How each script was rehearsed last: the options of the command."""
         self.due_rehearsals: dict[Path, asyncio.TimerHandle] = {}
@@ -74,6 +78,7 @@ class Session:
         for timer in self.due_rehearsals.values():
             timer.cancel()
         self.runs.end_all()
+        self.forecasts.end_all()
         for stop in tuple(self.proofs):
             stop.set()
         self.project_build.end()

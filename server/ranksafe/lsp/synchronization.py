@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from ranksafe.lsp import rehearse_on_save
+from ranksafe.lsp import fit_commands, rehearse_on_save
 from ranksafe.lsp.documents import Document, TextDocument
 from ranksafe.lsp.notebooks import Notebook
 from ranksafe.lsp.session import Session
@@ -36,6 +36,7 @@ def file_saved(session: Session, params: types.DidSaveTextDocumentParams) -> Non
     if document is not None:
         session.project_updates.saved(document)
         rehearse_on_save.saved(session, document.path)
+        fit_commands.saved(session, document.path)
 
 
 def notebook_opened(session: Session, params: types.DidOpenNotebookDocumentParams) -> None:

@@ -5,12 +5,23 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 DEFAULT_TARGET: Final = "local"
 _FILE_NAME: Final = "scripts.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FitDevices:
+    """What a script's memory is forecast for."""
+
+    gpus: int
+    model: str
+    """A word of `ranksafe.rehearsal.device_models`."""
+    memory_gib: float | None = None
+    """Of each; None: the model's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +32,7 @@ class ScriptChoices:
     target: str = DEFAULT_TARGET
     config_file: Path | None = None
     """An accelerate configuration."""
+    fit: FitDevices | None = None
 
 
 class UserState:
@@ -41,6 +53,7 @@ class UserState:
         target: str | None = None,
         config_file: Path | None = None,
         without_config_file: bool = False,
+        fit: FitDevices | None = None,
     ) -> ScriptChoices:
         """Change what is given, keep the rest. Raises OSError when it cannot be written."""
         choices = self.of(script)
@@ -50,11 +63,14 @@ class UserState:
             choices = replace(choices, target=target)
         if config_file is not None or without_config_file:
             choices = replace(choices, config_file=config_file)
+        if fit is not None:
+            choices = replace(choices, fit=fit)
         everything = self._read()
         everything[str(script)] = {
             "arguments": list(choices.arguments),
             "target": choices.target,
             "configFile": str(choices.config_file) if choices.config_file else None,
+            **({"fit": asdict(choices.fit)} if choices.fit else {}),
         }
         self._write(everything)
         return choices
@@ -88,4 +104,14 @@ def _choices(value: object) -> ScriptChoices:
         else (),
         target=target if isinstance(target, str) and target else DEFAULT_TARGET,
         config_file=Path(config) if isinstance(config, str) and config else None,
+        fit=_fit(value.get("fit")),
     )
+
+
+def _fit(value: object) -> FitDevices | None:
+    if not isinstance(value, dict):
+        return None
+    gpus, model, memory = (value.get(key) for key in ("gpus", "model", "memory_gib"))
+    if not isinstance(gpus, int) or gpus < 1 or not isinstance(model, str):
+        return None
+    return FitDevices(gpus, model, memory if isinstance(memory, float) else None)
