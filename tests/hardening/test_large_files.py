@@ -88,6 +88,15 @@ def test_what_is_too_large_is_said_to_be(size: str) -> None:
     assert (document.findings, document.given_up) == ((), (WHOLE,))
 
 
+def test_the_command_line_tells_all_findings(tmp_path: Path) -> None:
+    """An editor shows the first 1,000."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.py").write_text(text_of("ignore comments", 1_200))
+    done = ranksafe("check", "--no-cache", "--gpus=2", "train.py", folder=folder)
+    assert (done.out.count("[RS001]"), done.out.count("warning[RS401]")) == (1_200, 1)
+
+
 def test_functions_are_followed_up_to_a_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever results were kept: edits before, behind and at the limit give what a fresh analysis does."""
     monkeypatch.setattr("ranksafe.rank_flow.analysis._MOST_EVALUATIONS", 6_000)

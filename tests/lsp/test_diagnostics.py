@@ -220,3 +220,26 @@ async def test_what_is_too_long_to_be_followed_is_said_once(start_editor: StartE
     await editor.until(told)
     await editor.version_shown(uri, editor.type(uri, 4, 22, "  # typed"))
     assert len(told()) == 1
+
+
+@pytest.mark.parametrize("pulls", [False, True])
+async def test_of_thousands_the_worst_are_shown_and_the_rest_is_told(
+    start_editor: StartEditor, pulls: bool
+) -> None:
+    many = "import torch\n" + "x = 1  # ranksafe: ignore[RS201]\n" * 1_200
+    editor = await start_editor(
+        capabilities=pull_capabilities() if pulls else push_capabilities(),
+        options={"settings": {"launcher": "accelerate", "gpus": 4}},
+    )
+    uri = editor.open("train.py", many + DEVICE_MAP)
+    shown = (await editor.pull(uri)).items if pulls else await editor.version_shown(uri, 1)
+    assert len(shown) == 1_001
+    *findings, told = shown
+    assert [item.code for item in findings[:2]] == ["RS201", "RS001"]
+    assert "1,000 of 1,201 findings" in told.message
+    assert (told.severity, told.range.start.line) == (types.DiagnosticSeverity.Information, 0)
+    # Fewer again: all of them.
+    end = types.Range(types.Position(1, 0), types.Position(202, 0))
+    version = editor.change(uri, types.TextDocumentContentChangePartial(end, ""))
+    shown = (await editor.pull(uri)).items if pulls else await editor.version_shown(uri, version)
+    assert len(shown) == 1_000

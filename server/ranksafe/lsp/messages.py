@@ -51,6 +51,10 @@ CONFIGURATION_KEPT: Final = Translated(
     "{file} is left as it is: it cannot be read, or leaves {code} out already.",
     "{file} 保持不变：无法读取该文件，或其中已忽略 {code}。",
 )
+MORE_FINDINGS: Final = Translated(
+    "{shown} of {found} findings are shown, errors first: `ranksafe check` shows all of them",
+    "共 {found} 个问题，只显示其中 {shown} 个，错误优先：`ranksafe check` 会显示全部",
+)
 OPEN_RULE: Final = Translated("Open the page of {code} ({name})", "打开 {code}（{name}）的说明页")
 PROVE: Final = Translated(
     "Prove {code}: run its failing program and the fixed twin",

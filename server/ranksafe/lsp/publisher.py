@@ -7,7 +7,7 @@ failures of a run in files that are not open.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -20,12 +20,17 @@ from ranksafe.checker.finding import Finding, Level, Related
 from ranksafe.lsp.connection import Connection
 from ranksafe.lsp.documents import Document, Report, TextDocument, client_range
 from ranksafe.lsp.lines import LineBuffer
+from ranksafe.lsp.messages import MORE_FINDINGS
 from ranksafe.lsp.projects import Projects
 from ranksafe.lsp.run_findings import RunFinding
+from ranksafe.lsp.testimony import Testimony
 from ranksafe.lsp.workspace import Workspace
 from ranksafe.source.position import Position, Range
 
 SOURCE: Final = "ranksafe"
+_MOST_FINDINGS: Final = 1_000
+"""Of one document that are shown, errors first; of more VS Code shows only the first 1,000 anyway
+(microsoft/vscode#186604), and each takes time to tell."""
 _BEGINNING: Final = Range(Position(0, 0), Position(0, 0))
 RUN_SOURCE: Final = "ranksafe run"
 FIT_SOURCE: Final = "ranksafe fit"
@@ -60,10 +65,11 @@ class Publisher:
         """The diagnostics of each of the document's URIs."""
         self._tell_given_up(document)
         result: dict[str, list[types.Diagnostic]] = {uri: [] for uri in document.uris}
-        for finding in document.findings:
+        standing = self._workspace.testimonies.of(document.path, document.text)
+        for finding in _worst(document.findings):
             place = document.locate(finding.range)
             if place.uri in result:
-                result[place.uri].append(self.of_finding(document, finding))
+                result[place.uri].append(self._of_finding(document, finding, standing))
         for failure in document.run_findings:
             place = document.locate(failure.range)
             if place.uri in result:
@@ -74,12 +80,18 @@ class Publisher:
         return result
 
     def _left_out(self, document: Document, place: types.Range) -> Iterator[types.Diagnostic]:
-        """What of a document was too large to be checked."""
+        """What of a document was too large to be checked, or too much to be shown."""
         names = () if document.analysis is None else document.analysis.given_up
-        for name in sorted(LEFT_OUT.intersection(names)):
-            message = given_up(name).in_language(self._client.language)
+        said = [given_up(name) for name in sorted(LEFT_OUT.intersection(names))]
+        found = len(document.findings)
+        if found > _MOST_FINDINGS:
+            said.append(MORE_FINDINGS.filled(shown=f"{_MOST_FINDINGS:,}", found=f"{found:,}"))
+        for message in said:
             yield types.Diagnostic(
-                place, message, types.DiagnosticSeverity.Information, source=SOURCE
+                place,
+                message.in_language(self._client.language),
+                types.DiagnosticSeverity.Information,
+                source=SOURCE,
             )
 
     def _tell_given_up(self, document: Document) -> None:
@@ -188,10 +200,16 @@ class Publisher:
 
     def of_finding(self, document: Document, finding: Finding) -> types.Diagnostic:
         """A finding as the client shows it."""
+        standing = self._workspace.testimonies.of(document.path, document.text)
+        return self._of_finding(document, finding, standing)
+
+    def _of_finding(
+        self, document: Document, finding: Finding, standing: Sequence[Testimony]
+    ) -> types.Diagnostic:
         page = self._page_of(finding.code)
         return types.Diagnostic(
             range=document.locate(finding.range).range,
-            message="\n".join(self._said(document, finding)),
+            message="\n".join(self._said(finding, standing)),
             severity=_SEVERITY[finding.level],
             code=finding.code,
             code_description=types.CodeDescription(href=page) if page else None,
@@ -208,10 +226,9 @@ class Publisher:
             },
         )
 
-    def _said(self, document: Document, finding: Finding) -> Iterator[str]:
+    def _said(self, finding: Finding, standing: Sequence[Testimony]) -> Iterator[str]:
         """Its own words, then those of the last rehearsal."""
         yield finding.message.in_language(self._client.language)
-        standing = self._workspace.testimonies.of(document.path, document.text)
         told = (testimony.of(finding) for testimony in standing)
         yield from {each.in_language(self._client.language) for each in told if each is not None}
 
@@ -254,3 +271,10 @@ class Publisher:
         self._client.text_document_publish_diagnostics(
             types.PublishDiagnosticsParams(uri=uri, diagnostics=items, version=version)
         )
+
+
+def _worst(findings: Sequence[Finding]) -> Iterable[Finding]:
+    if len(findings) <= _MOST_FINDINGS:
+        return findings
+    by_level = sorted(findings, key=lambda finding: -finding.level)
+    return by_level[:_MOST_FINDINGS]
