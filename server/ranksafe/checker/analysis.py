@@ -500,12 +500,20 @@ class DocumentAnalysis:
         else:
             found = [*self._module_findings, *self._found_at_rest]
             found += findings_in(self.module.all_units())
-        pause_point()
-        found = sorted(set(found), key=lambda item: (item.range, item.code, item.message.en))
-        pause_point()
         checked = self._analyzer.rules_checked_in(self.path)
-        found = [item for item in found if item.code in checked]
+        unique: dict[Finding, None] = {}
+        for item in found:
+            pause_point()
+            if item.code in checked:
+                unique[item] = None
+        found = sorted(unique, key=_order)
+        pause_point()
         return apply_suppressions(self._source.text, found, checked)
+
+
+def _order(finding: Finding) -> tuple[int, int, int, int, str, str]:
+    start, end = finding.range.start, finding.range.end
+    return start.line, start.column, end.line, end.column, finding.code, finding.message.en
 
 
 def _is_too_large(source: SourceText) -> bool:

@@ -20,6 +20,8 @@ IDLE_SECONDS: Final = 0.3
 """Without a key for this long the typing has paused."""
 REST_SECONDS: Final = 2.0
 """After this a full garbage collection, tens of milliseconds with large files open, is unlikely to meet a key."""
+COLLECTION_SHARE: Final = 0.02
+"""Of the time. With files open that are as large as they may be, a collection takes a second."""
 
 
 @dataclass(slots=True)
@@ -34,6 +36,8 @@ class Checks:
     _idle: asyncio.TimerHandle | None = None
     _rest: asyncio.TimerHandle | None = None
     _edited: set[str] = field(default_factory=set)
+    _next_collection: float = 0.0
+    """Not before that time of the loop."""
 
     @property
     def is_typing(self) -> bool:
@@ -107,4 +111,13 @@ class Checks:
         if edited:
             self._lens_refresh.changed()
         gc.collect(1)
-        self._rest = asyncio.get_running_loop().call_later(REST_SECONDS, gc.collect)
+        loop = asyncio.get_running_loop()
+        self._rest = loop.call_at(
+            max(loop.time() + REST_SECONDS, self._next_collection), self._collect_garbage
+        )
+
+    def _collect_garbage(self) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        gc.collect()
+        self._next_collection = loop.time() + (loop.time() - began) / COLLECTION_SHARE

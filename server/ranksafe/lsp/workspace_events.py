@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 from typing import Any, Final
 
 from lsprotocol import types
@@ -17,6 +18,7 @@ from ranksafe.lsp.session import Session
 SECTION: Final = "ranksafe"
 TRUST: Final = "ranksafe/trust"
 _WATCHED: Final = (*(f"**/{name}" for name in FILE_NAMES), "**/*.py")
+_NEVER: Final = 1_000_000_000
 _PUT_OFF_SECONDS: Final = 0.1
 """Several files may change at once; they are answered together."""
 
@@ -34,6 +36,9 @@ async def initialized(session: Session, _params: types.InitializedParams) -> Non
     # Everything that stays was made: leave it out of every later garbage collection.
     gc.collect()
     gc.freeze()
+    if sys.version_info < (3, 14):
+        # Only what is young is looked at in between, and soon; all of it while nobody types (`ranksafe.lsp.checks`).
+        gc.set_threshold(gc.get_threshold()[0], 1, _NEVER)
     session.project_build.start()
 
 

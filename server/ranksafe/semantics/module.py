@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ranksafe.pausing import pause_point
 from ranksafe.semantics.control_flow import ControlFlow
 from ranksafe.semantics.cross_file import LaunchCommand, Project
 from ranksafe.semantics.facts import ModuleFacts, UnitFacts, facts_of_module, facts_of_unit
@@ -288,6 +289,7 @@ class Module(ModuleStructure):
 
     def text_says(self, question: Callable[[str], bool]) -> bool:
         """What a question about the file's whole text has for an answer."""
+        pause_point()
         self.note("text", question)
         if self._reads is not None:
             self._kept_questions.add(question)
