@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -192,6 +193,75 @@ async def test_memory_that_runs_out_is_drawn_on_its_line_with_what_holds_it(
     lenses = await _lenses(editor, uri)
     (title,) = [each for each in lenses if each.startswith("Fits 1 × T4: ")]
     assert "What would make it fit?" not in lenses
+
+
+@needs_torch
+@pytest.mark.torch
+@pytest.mark.parametrize("locale", ["en", "zh-cn"])
+async def test_what_would_make_it_fit_is_found_told_and_written_into_the_script(
+    start_editor: StartEditor, applied: Callable[[str, Sequence[types.TextEdit]], str], locale: str
+) -> None:
+    editor = await start_editor(options=OPTIONS, locale=locale)
+    uri = editor.open("train.py", LAYERS)
+    batch, column = _line("--batch-size"), LAYERS.splitlines()[_line("--batch-size")].index("batch")
+    assert await editor.hover(uri, batch, column) is None
+    assert not await _for_memory(editor, uri, batch)
+
+    await _forecast(editor, uri, ON_T4)
+    hover = await editor.hover(uri, batch, column)
+    assert hover is not None
+    assert "ranksafe fit train.py --gpus 1 --device-model t4\n" in hover
+    assert not await _for_memory(editor, uri, batch)
+    (found,) = await editor.until(lambda: _found(editor, uri))
+    (search,) = await _for_memory(editor, uri, found.range.start.line)
+    assert search.command is not None
+    assert not search.edit
+    before = len(_ends(editor))
+    await editor.execute(search.command.command, *(search.command.arguments or ()))
+    await editor.until(lambda: len(_ends(editor)) > before)
+    assert "ranksafe.fit" in (await _lenses(editor, uri)).values()
+    # It went on from what was known: on the bounded device nothing ran again.
+    runs = (await editor.execute("ranksafe.showRuns", uri, {"show": False}))["runs"]
+    assert [run["outcome"] for run in runs].count("failed") == 1
+
+    change = "--batch-size 131072 → 65536, --gradient-accumulation-steps 1 → 2"
+    hover = await editor.hover(uri, batch, column)
+    assert hover is not None
+    said = {
+        "en": f"The largest that was tried and fits: {change} (needs ",
+        "zh-cn": f"尝试过且能放下的最大值：{change}（需要 ",
+    }
+    assert said[locale] in hover
+    words = "--batch-size 65536 --gradient-accumulation-steps 2"
+    assert f"ranksafe fit train.py --gpus 1 --device-model t4 -- {words}\n" in hover
+    assert await editor.hover(uri, _line("optimizer = "), 6) is None
+
+    (fix,) = await _for_memory(editor, uri, batch)
+    assert fix.title.startswith(
+        f"{change}: fits, needs " if locale == "en" else f"{change}：可放入"
+    )
+    (same,) = await _for_memory(editor, uri, found.range.start.line)
+    assert (same.title, same.is_preferred) == (fix.title, True)
+    assert [one.message for one in same.diagnostics or ()] == [found.message]
+    assert fix.edit is not None
+    (changes,) = fix.edit.document_changes or ()
+    text = applied(LAYERS, changes.edits)  # type: ignore[union-attr, arg-type]
+    assert text == LAYERS.replace("=131072", "=65536").replace("default=1)", "default=2)")
+    _save(editor, uri, text)
+    # Of another text nothing was seen.
+    assert not await _for_memory(editor, uri, batch)
+    if locale == "en":
+        assert (await _forecast(editor, uri)).startswith("train.py fits 1 × Tesla T4: needs ")
+        await editor.until(lambda: not _found(editor, uri))
+
+
+async def _for_memory(editor: Editor, uri: str, line: int) -> list[types.CodeAction]:
+    actions = await editor.actions(uri, line, only=["quickfix"])
+    return [
+        one
+        for one in actions
+        if one.edit or (one.command and one.command.command == "ranksafe.fit")
+    ]
 
 
 @needs_torch

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from ranksafe.runs import fit_arguments
-from ranksafe.runs.fit_arguments import Exposed, What, exposed
+from ranksafe.runs.fit_arguments import Argument, Exposed, What, exposed
+from ranksafe.source.text import SourceText
 
 TABLE = json.loads(Path(fit_arguments.__file__).with_suffix(".json").read_text(encoding="utf-8"))
 
@@ -121,3 +122,40 @@ def test_globals_that_a_file_sets_are_arguments(tmp_path: Path) -> None:
 def test_what_cannot_be_read_exposes_what_is_given(tmp_path: Path) -> None:
     assert declared(tmp_path, "def (:", "--batch_size", "no") == Exposed({}, {})
     assert exposed(tmp_path / "gone.py", ["batch_size=4"]).numbers[What.MICRO_BATCH].number == 4
+
+
+def test_a_default_is_edited_where_the_script_writes_it(tmp_path: Path) -> None:
+    script = """
+    from transformers import HfArgumentParser, TrainingArguments
+
+    @dataclass
+    class Data:
+        数据: str = "训练"; max_seq_length: int = field(default=512)
+
+    parser.add_argument("--batch-size", type=int, default=8 * 4)
+    parser.add_argument("--mixed_precision", default='no')
+    parser.add_argument("--gradient_checkpointing", action="store_true")
+    HfArgumentParser((Data,))
+    """
+    found = declared(tmp_path, script)
+    source = SourceText((tmp_path / "train.py").read_text(encoding="utf-8"))
+
+    def edited(argument: Argument, value: str) -> str:
+        assert argument.literal is not None
+        text = source.edited([argument.literal.set_to(value)])
+        (line,) = set(text.splitlines()) - set(source.text.splitlines())
+        return line.strip()
+
+    batch = found.numbers[What.MICRO_BATCH]
+    assert edited(batch, "16") == 'parser.add_argument("--batch-size", type=int, default=16)'
+    length = edited(found.numbers[What.LENGTH], "256")
+    assert length == '数据: str = "训练"; max_seq_length: int = field(default=256)'
+    precision = edited(*found.turned_on[What.PRECISION])
+    assert precision == "parser.add_argument(\"--mixed_precision\", default='bf16')"
+    assert found.turned_on[What.CHECKPOINTING][0].literal is None
+    assert {"batch_size", "max_seq_length", "mixed_precision"} < found.keys
+
+    # A library's class has its defaults elsewhere.
+    found = declared(tmp_path, script.replace("(Data,)", "(Data, TrainingArguments)"))
+    batch = found.numbers[What.MICRO_BATCH]
+    assert (batch.key, batch.literal) == ("per_device_train_batch_size", None)

@@ -11,7 +11,9 @@ from ranksafe.rehearsal.settings import RehearsalOptions
 from ranksafe.runs.fit import Forecast, as_forecast, forecast_of, with_one_rank
 from ranksafe.runs.fit_arguments import exposed
 from ranksafe.runs.fit_search import Change, Trial, changed, search, trial_of
+from ranksafe.runs.fit_trials import recommended
 from ranksafe.runs.model import Failure, MemoryPeak, Outcome, RunRequest, RunResult
+from ranksafe.source.text import SourceText
 
 GIBIBYTE = 2**30
 FIXED = 8
@@ -79,7 +81,7 @@ def test_the_largest_batch_that_fits_is_found_in_few_runs(per_row: float, sizes:
 
 def test_without_accumulation_every_batch_comes_into_question_and_is_told() -> None:
     trials = _tried(_request("--batch_size", "32"), 1.0)
-    best = answer.recommended(trials)
+    best = recommended(trials)
     assert best is not None
     assert best.change.batch == (32, 9)
     text = "\n".join(answer.as_text(trials, ["train.py"], "en", stopped=False))
@@ -124,7 +126,7 @@ def test_what_ended_in_another_way_is_never_recommended() -> None:
         )
     )
     assert [(trial.fits, trial.outcome) for trial in trials] == [(None, Outcome.SIMULATION_LIMIT)]
-    assert answer.recommended(trials) is None
+    assert recommended(trials) is None
     lines = answer.as_text(trials, ["train.py", "--search"], "en", stopped=False)
     assert "no forecast, the run ended in another way (none of these" in lines[1]
     assert lines[-1] == "none of these alone is known to make it fit"
@@ -171,3 +173,30 @@ def test_one_rank_for_all_stands_for_more_of_them() -> None:
     trials = _tried(request, 1.0, gpus=4)
     assert [trial.change.told for trial in trials] == [("--gpus 4 → 8",)]
     assert changed(request, trials[0].change).rehearsal.stands_for == 32
+
+
+def test_a_change_is_an_edit_where_the_script_writes_all_that_it_sets(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        'parser.add_argument("--batch-size", default=32)\n'
+        'parser.add_argument("--gradient-accumulation-steps", default=1)\n'
+    )
+
+    def edited(*words: str) -> str:
+        request = replace(_request(*words), script=script)
+        first = _first(request)
+        tried: list[Change] = []
+
+        def run(change: Change) -> Trial:
+            tried.append(change)
+            return trial_of(change, request, _result(_peak(9)), first)
+
+        list(search(request, 8, first, exposed(script, words), most_runs=1, run=run))
+        return SourceText(script.read_text()).edited(list(tried[0].edits))
+
+    text = edited()
+    assert 'add_argument("--batch-size", default=8)' in text
+    assert 'add_argument("--gradient-accumulation-steps", default=4)' in text
+    # What the command line gives is not what the script says.
+    assert edited("--batch-size", "64") == script.read_text()
+    assert edited("--gradient-accumulation-steps", "2") == script.read_text()

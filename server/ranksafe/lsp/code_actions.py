@@ -15,12 +15,15 @@ from ranksafe.lsp.analysis import entry_of
 from ranksafe.lsp.connection import Connection
 from ranksafe.lsp.documents import Document, TextDocument
 from ranksafe.lsp.file_edits import can_create_files
+from ranksafe.lsp.fit_advice import fit_offers
+from ranksafe.lsp.fit_commands import FIT
 from ranksafe.lsp.launch_command import LAUNCH_COMMAND
 from ranksafe.lsp.launch_json import launch_configuration_edit
 from ranksafe.lsp.messages import (
     CODE_CHANGED,
     CONFIGURATION_KEPT,
     COPY_LAUNCH,
+    FIT_SEARCH_ACTION,
     FIX_ALL,
     LAUNCH_JSON_KEPT,
     LIBCST_MISSING,
@@ -77,6 +80,7 @@ def _actions(
         for finding in findings:
             yield from _others(session, document, uri, finding)
         yield from _after_a_run(session, document, first, last)
+        yield from _for_memory(session, document, uri, first, last)
         yield from _at_entry(session, document, uri, first, last)
     if _wanted(FIX_ALL_KIND, only) and _is_fixable(document):
         yield types.CodeAction(
@@ -103,6 +107,32 @@ def _after_a_run(
     if failure := next(late, None):
         uri, options = failure.script.as_uri(), {"blockingLaunches": True}
         yield _command(session, RUN_BLOCKING, [], commands.RUN, uri, options)
+
+
+def _for_memory(
+    session: Session, document: Document, uri: str, first: int, last: int
+) -> Iterator[types.CodeAction]:
+    """Where a forecast drew that memory does not suffice, and on the arguments that would change it: what was seen to
+    fit, or the search for it."""
+    answer = session.forecasts.answer(document.path)
+    if answer is None or answer.forecast is None or not session.workspace.trusted:
+        return
+    drawn = [
+        session.publisher.of_failure(document, each)
+        for each in document.run_findings
+        if each.of_forecast and each.range.start.line <= last and first <= each.range.end.line
+    ]
+    for number, offer in enumerate(fit_offers(answer, document.text)):
+        if drawn or offer.touches(first, last):
+            action = _quick_fix(session, offer.title, drawn)
+            action.edit = _workspace_edit(session.client, document, offer.edits)
+            action.is_preferred = number == 0 or None
+            yield action
+    if drawn and not answer.is_searched and answer.holds_for(document.text):
+        from ranksafe.runs.fit_search import MOST_RUNS
+
+        title = FIT_SEARCH_ACTION.filled(runs=MOST_RUNS)
+        yield _command(session, title, drawn, FIT, uri, {"search": True})
 
 
 def _at_entry(
@@ -224,7 +254,7 @@ async def resolved(session: Session, action: types.CodeAction) -> types.CodeActi
     data = as_mapping(action.data)
     uri = data.get("uri")
     document = await session.analyses.current(uri) if isinstance(uri, str) else None
-    if document is None or action.command is not None:
+    if document is None or action.command is not None or action.edit is not None:
         return action
     file: Path | None = None
     reason = CODE_CHANGED

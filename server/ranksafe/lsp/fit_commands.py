@@ -106,6 +106,7 @@ def _devices(session: Session, script: Path, given: Mapping[str, Any]) -> FitDev
 def _question(session: Session, uri: str, devices: FitDevices) -> Answer:
     """What is to be forecast. Raises Refused."""
     from ranksafe.runs.fit import MOST_PROCESSES, STEPS, as_forecast, with_one_rank
+    from ranksafe.runs.fit_arguments import exposed
 
     memory = devices.memory_gib
     request = request_for(session, uri, {"target": f"simulated:{devices.gpus}"})
@@ -120,4 +121,5 @@ def _question(session: Session, uri: str, devices: FitDevices) -> Answer:
     if devices.gpus > MOST_PROCESSES and request.config_file is None:
         request = with_one_rank(request, devices.gpus)
     text = request.script.read_text(encoding="utf-8-sig", errors="replace")
-    return Answer(request, devices.gpus, tuple(text.splitlines()))
+    found = exposed(request.script, request.arguments)
+    return Answer(request, devices.gpus, found, tuple(text.splitlines()))

@@ -14,6 +14,7 @@ from ranksafe.lsp.run_findings import RunFinding, findings_of, place_of
 
 if TYPE_CHECKING:
     from ranksafe.runs.fit import Forecast
+    from ranksafe.runs.fit_arguments import Exposed
     from ranksafe.runs.fit_search import Trial
     from ranksafe.runs.model import Failure, Frame, RunRequest, RunResult
 
@@ -25,6 +26,8 @@ class Answer:
     request: RunRequest
     gpus: int
     """That it is for; of many, one rank stands for all."""
+    exposed: Exposed
+    """The script's arguments that decide how much it takes."""
     lines: tuple[str, ...]
     """Of the script's text that was run; line ends differ between buffer and file in some editors."""
     result: RunResult | None = None
@@ -74,17 +77,20 @@ class Answer:
 
     def said(self) -> Translated:
         """The answer in a sentence, for the end of the forecast."""
-        from ranksafe.runs import fit_words
-
         if self.forecast is None and not self.is_well:
             failures = self._failures()
             reason = failures[0].message.splitlines()[0] if failures else ""
             return FIT_NO_ANSWER.filled(file=self.script.name, reason=reason)
-        head = fit_words.headline(self.forecast, self.request, self.gpus)
-        return Translated(
-            f"{self.script.name} {head.en}" if self.forecast else head.en,
-            f"{self.script.name} {head.zh_cn}" if self.forecast else head.zh_cn,
-        )
+        head = self.headline()
+        if self.forecast is None:
+            return head
+        return Translated(f"{self.script.name} {head.en}", f"{self.script.name} {head.zh_cn}")
+
+    def headline(self) -> Translated:
+        """The answer in a sentence, in the words of the command line."""
+        from ranksafe.runs import fit_words
+
+        return fit_words.headline(self.forecast, self.request, self.gpus)
 
     def details(self) -> Iterator[Translated]:
         """What stands below."""
@@ -112,7 +118,6 @@ def findings_of_answer(answer: Answer) -> list[RunFinding]:
 
 
 def _too_little(answer: Answer, forecast: Forecast) -> RunFinding:
-    from ranksafe.runs import fit_words
     from ranksafe.runs.fit import Fits, users_frame
 
     failure, peak = forecast.failure, forecast.largest.peak
@@ -120,7 +125,7 @@ def _too_little(answer: Answer, forecast: Forecast) -> RunFinding:
     ran_out = None if failure is None else users_frame(failure.frames)
     path, place = place_of(ran_out or at_peak)
     script = answer.script
-    head = fit_words.headline(forecast, answer.request, answer.gpus)
+    head = answer.headline()
     error = f"\n{failure.message}" if failure is not None else ""
     return RunFinding(
         script=script,

@@ -222,7 +222,6 @@ class _Work:
 
     def _trials(self, first: Answer, most_runs: int) -> Iterator[Trial]:
         from ranksafe.runs.errors import RunCancelled, RunNotPossible
-        from ranksafe.runs.fit_arguments import exposed
         from ranksafe.runs.fit_search import Trial, changed, search, trial_of
         from ranksafe.runs.model import Outcome
 
@@ -244,8 +243,9 @@ class _Work:
                 reason = error.message.in_language(self._client.language)
                 return Trial(change, Outcome.NOT_STARTED, None, reason)
 
-        found = exposed(request.script, request.arguments)
-        yield from search(request, first.gpus, forecast, found, most_runs=most_runs, run=run)
+        yield from search(
+            request, first.gpus, forecast, first.exposed, most_runs=most_runs, run=run
+        )
 
     def _run(self, request: RunRequest) -> RunResult:
         """Start a run and wait for it."""

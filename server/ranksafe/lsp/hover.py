@@ -12,6 +12,7 @@ from ranksafe.checker.finding import Finding
 from ranksafe.launch.context import LaunchContext, Launcher
 from ranksafe.localization import Translated
 from ranksafe.lsp.documents import Document
+from ranksafe.lsp.fit_advice import Advice, advice_at
 from ranksafe.lsp.messages import (
     LAUNCH_GPUS,
     LAUNCH_GPUS_ASSUMED,
@@ -52,10 +53,18 @@ async def hover(session: Session, params: types.HoverParams) -> types.Hover | No
         return None
     position = document.place_of(uri, params.position)
     findings = [one for one in document.findings if one.range.contains(position)]
+    advice = advice_at(session, document, position)
+    sections = [] if advice is None else [_about_memory(session, advice)]
     place = findings[0].range if findings else _relevant_call(document, position)
-    if place is None:
+    if place is not None:
+        sections += [
+            *(_about(session, finding) for finding in findings),
+            _launch(session, document),
+        ]
+    elif advice is not None:
+        place = advice.place
+    else:
         return None
-    sections = [*(_about(session, finding) for finding in findings), _launch(session, document)]
     value = "\n\n---\n\n".join(sections)
     return types.Hover(
         contents=types.MarkupContent(types.MarkupKind.Markdown, value),
@@ -73,6 +82,13 @@ def _about(session: Session, finding: Finding) -> str:
         link = RULE_LINK.filled(code=finding.code).in_language(language)
         lines.append(f"[{link}]({rule.url})")
     return "\n\n".join(lines)
+
+
+def _about_memory(session: Session, advice: Advice) -> str:
+    language = session.client.language
+    first, *rest = (_escaped(each.in_language(language)) for each in advice.sentences)
+    heading = advice.heading.in_language(language)
+    return "\n\n".join([f"**{heading}**", first, *rest, f"```sh\n{advice.command}\n```"])
 
 
 def _launch(session: Session, document: Document) -> str:

@@ -181,6 +181,20 @@ FIT_NO_ANSWER: Final = Translated(
     "No forecast of {file}'s memory, the run ended in another way: {reason}",
     "没有 {file} 的显存预测，运行以其他方式结束：{reason}",
 )
+FIT_HEADING: Final = Translated("GPU memory, as it was forecast", "预测的显存")
+FIT_LARGEST: Final = Translated(
+    "The largest that was tried and fits: {change} ({needs}).",
+    "尝试过且能放下的最大值：{change}（{needs}）。",
+)
+FIT_WITH: Final = Translated(
+    "It fits with {change} ({needs}).", "使用 {change} 可放入（{needs}）。"
+)
+FIT_NONE_FITS: Final = Translated("Nothing that was tried fits:", "尝试过的都无法放入：")
+FIT_SET: Final = Translated("{change}: fits, {needs}", "{change}：可放入，{needs}")
+FIT_SEARCH_ACTION: Final = Translated(
+    "What would make it fit? At most {runs} more forecasts",
+    "怎样才能放下？最多再预测 {runs} 次",
+)
 GO_ON: Final = Translated("Rehearse anyway", "仍然预演")
 FAILED_WITHOUT_REASON: Final = Translated("see the log", "请查看日志")
 ON_RANK: Final = Translated("on rank {rank}", "在 rank {rank} 上")

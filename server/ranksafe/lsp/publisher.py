@@ -241,6 +241,10 @@ class Publisher:
         message = related.message.in_language(self._client.language)
         return types.DiagnosticRelatedInformation(location, message)
 
+    def of_failure(self, document: Document, failure: RunFinding) -> types.Diagnostic:
+        """A run's failure as the client shows it in a document."""
+        return self._of_failure(failure, document.locate(failure.range).range)
+
     def _of_failure(self, failure: RunFinding, place: types.Range) -> types.Diagnostic:
         page = self._page_of(failure.code)
         return types.Diagnostic(

@@ -6,13 +6,15 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from ranksafe.source.parsing import parse_python
+from ranksafe.source.position import Edit, Range
+from ranksafe.source.text import SourceText
 
 _LARGEST_SCRIPT = 2 << 20
 _DECLARING_CALLS = frozenset({"add_argument", "option"})
@@ -47,6 +49,19 @@ class Form(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Literal:
+    """Where a value stands in the script's text."""
+
+    range: Range
+    quote: str = ""
+    """Around it."""
+
+    def set_to(self, value: str) -> Edit:
+        """The edit that puts another value there."""
+        return Edit(self.range, f"{self.quote}{value}{self.quote}")
+
+
+@dataclass(frozen=True, slots=True)
 class Argument:
     """One argument of a script."""
 
@@ -57,6 +72,13 @@ class Argument:
     """Given, or the declared default."""
     at: int | None = None
     """The last word that gives it, among the script's; None: it is not given."""
+    literal: Literal | None = None
+    """Of its default, where that is written in the script itself."""
+
+    @property
+    def key(self) -> str:
+        """Its name, however it is typed."""
+        return key_of(self.spelling)
 
     @property
     def number(self) -> int | None:
@@ -83,6 +105,12 @@ class Exposed:
     turned_on: Mapping[What, tuple[Argument, str]]
     """Checkpointing and precision, where nothing of the kind is on already."""
 
+    @property
+    def keys(self) -> frozenset[str]:
+        """The names of all of them."""
+        switches = (argument for argument, _ in self.turned_on.values())
+        return frozenset(each.key for each in (*self.numbers.values(), *switches))
+
 
 @dataclass(frozen=True, slots=True)
 class _Known:
@@ -93,10 +121,10 @@ class _Known:
 
 def exposed(script: Path | None, words: Sequence[str]) -> Exposed:
     """Of a script (None, or not to be read: only what is given counts) that is called with ``words``."""
-    found: dict[str, Argument] = {_key(each.spelling): each for each in _declared_in(script)}
+    found: dict[str, Argument] = {each.key: each for each in _declared_in(script)}
     for given in _given(words):
         # A switch that stands alone says nothing of how a value would be typed.
-        found[_key(given.spelling)] = given
+        found[given.key] = given
     known = _known()
     numbers: dict[What, Argument] = {}
     turned_on: dict[What, tuple[Argument, str]] = {}
@@ -120,7 +148,8 @@ def _turned_on(value: str, values: Mapping[str, str]) -> str | None:
     return values.get(value) or (values.get("false") if value in _FALSE else None)
 
 
-def _key(spelling: str) -> str:
+def key_of(spelling: str) -> str:
+    """A name without its dashes, and with underscores in the place of those within."""
     return spelling.lstrip("-+").replace("-", "_")
 
 
@@ -159,10 +188,14 @@ def _given(words: Sequence[str]) -> Iterator[Argument]:
 
 def _is_value(name: str, word: str) -> bool:
     """Whether a word after an option is its value: after a switch it may be anything else."""
-    known = _known().get(_key(name))
+    known = _known().get(key_of(name))
     if known is None or "false" not in known.values:
         return bool(word) and not word.startswith("-")
     return word.lower() in _TRUE | _FALSE
+
+
+_Declared = tuple[Argument, ast.expr | None]
+"""An argument, and the node of its default."""
 
 
 def _declared_in(script: Path | None) -> Iterator[Argument]:
@@ -171,9 +204,28 @@ def _declared_in(script: Path | None) -> Iterator[Argument]:
     try:
         if script.stat().st_size > _LARGEST_SCRIPT:
             return
-        tree = parse_python(script.read_text(encoding="utf-8"))
+        text = script.read_text(encoding="utf-8-sig")
+        tree = parse_python(text)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return
+    source = SourceText(text)
+    for argument, default in _declared_by_tree(tree):
+        yield replace(argument, literal=_literal(default, source))
+
+
+def _literal(node: ast.expr | None, source: SourceText) -> Literal | None:
+    if node is None or not _text(node):
+        return None
+    place = source.range_of(node)
+    written = source.slice(place)
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return Literal(place)
+    # Anything but one plain literal: a prefix, several in a row, three quotes.
+    quote = written[:1]
+    return Literal(place, quote) if written == f"{quote}{node.value}{quote}" else None
+
+
+def _declared_by_tree(tree: ast.Module) -> Iterator[_Declared]:
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     if any(_executes_a_file(call) for call in calls):
         yield from _settings_of(tree)
@@ -185,14 +237,14 @@ def _declared_in(script: Path | None) -> Iterator[Argument]:
             yield from _Classes(tree).fields_of(call)
 
 
-def _declared_by(call: ast.Call) -> Iterator[Argument]:
+def _declared_by(call: ast.Call) -> Iterator[_Declared]:
     """`add_argument` of argparse and its like."""
     texts = [each.value for each in call.args if isinstance(each, ast.Constant)]
     spellings = [text for text in texts if isinstance(text, str) and text.startswith("--")]
     if not spellings:
         return
     given = {each.arg: each.value for each in call.keywords}
-    action = _text(given.get("action"))
+    action, default = _text(given.get("action")), given.get("default")
     is_flag = isinstance(given.get("is_flag"), ast.Constant)
     for spelling in spellings:
         if (
@@ -200,9 +252,9 @@ def _declared_by(call: ast.Call) -> Iterator[Argument]:
             or is_flag
             or _name(given.get("action")) == "BooleanOptionalAction"
         ):
-            yield Argument(spelling, Form.SWITCH, _text(given.get("default")) or "false")
+            yield Argument(spelling, Form.SWITCH, _text(default) or "false"), default
         elif action in ("", "store"):
-            yield Argument(spelling, Form.WORD, _text(given.get("default")))
+            yield Argument(spelling, Form.WORD, _text(default)), default
 
 
 def _executes_a_file(call: ast.Call) -> bool:
@@ -214,14 +266,14 @@ def _executes_a_file(call: ast.Call) -> bool:
     )
 
 
-def _settings_of(tree: ast.Module) -> Iterator[Argument]:
+def _settings_of(tree: ast.Module) -> Iterator[_Declared]:
     for statement in tree.body:
         if not isinstance(statement, ast.Assign):
             continue
         value = _text(statement.value)
         for target in statement.targets:
             if isinstance(target, ast.Name) and value:
-                yield Argument("--" + target.id, Form.EQUALS, value)
+                yield Argument("--" + target.id, Form.EQUALS, value), statement.value
 
 
 class _Classes:
@@ -236,26 +288,28 @@ class _Classes:
             for alias in node.names
         }
 
-    def fields_of(self, call: ast.Call) -> Iterator[Argument]:
+    def fields_of(self, call: ast.Call) -> Iterator[_Declared]:
         """Of all classes that a parser is made with."""
         listed = [*call.args, *(each.value for each in call.keywords)]
         for given in listed:
             items = given.elts if isinstance(given, ast.Tuple | ast.List) else [given]
             for item in items:
-                for field, value in self._fields(_name(item), _MOST_BASES).items():
-                    yield Argument("--" + field, Form.WORD, value)
+                for field, (value, node) in self._fields(_name(item), _MOST_BASES).items():
+                    yield Argument("--" + field, Form.WORD, value), node
 
-    def _fields(self, name: str, most: int) -> dict[str, str]:
+    def _fields(self, name: str, most: int) -> dict[str, tuple[str, ast.expr | None]]:
         """With their defaults."""
         node = self.own.get(name)
         if node is None or most == 0:
-            return _fields_of_library(*self.imported.get(name, ("", "")))
-        fields: dict[str, str] = {}
+            known = _fields_of_library(*self.imported.get(name, ("", "")))
+            return {field: (value, None) for field, value in known.items()}
+        fields: dict[str, tuple[str, ast.expr | None]] = {}
         for base in reversed(node.bases):
             fields |= self._fields(_name(base), most - 1)
         for statement in node.body:
             if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-                fields[statement.target.id] = _default(statement.value)
+                default = _default(statement.value)
+                fields[statement.target.id] = _text(default), default
         return fields
 
 
@@ -266,12 +320,12 @@ def _fields_of_library(package: str, name: str) -> dict[str, str]:
     return {}
 
 
-def _default(node: ast.expr | None) -> str:
+def _default(node: ast.expr | None) -> ast.expr | None:
     """Of a dataclass's field."""
     if isinstance(node, ast.Call):
         given = {each.arg: each.value for each in node.keywords}
-        return _text(given.get("default"))
-    return _text(node)
+        return given.get("default")
+    return node
 
 
 def _text(node: ast.expr | None) -> str:

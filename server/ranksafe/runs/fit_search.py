@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ranksafe.runs.fit import Fits, Forecast, forecast_of, margin_of
 from ranksafe.runs.fit_arguments import Argument, Exposed, What
 from ranksafe.runs.model import Outcome, RunRequest, RunResult
+from ranksafe.source.position import Edit
 
 GPUS = "gpus"
 MOST_RUNS = 6
@@ -37,6 +38,15 @@ class Change:
     """Of each node."""
     batch: tuple[int, int] | None = None
     """The micro-batch from which to which, where the effective batch changes with it."""
+    sets: tuple[tuple[Argument, str], ...] = ()
+    """The script's arguments, each with its other value."""
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """Of the script's text, after which it needs none of this on its command line; empty where there are none."""
+        literals = [(each.literal if each.at is None else None, value) for each, value in self.sets]
+        edits = tuple(literal.set_to(value) for literal, value in literals if literal is not None)
+        return edits if len(edits) == len(self.sets) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +132,7 @@ def _ways(request: RunRequest, per_node: int, first: Forecast, found: Exposed) -
         yield _smaller_batches(words, per_node, batch, found)
     for what in (What.CHECKPOINTING, What.PRECISION):
         if what in found.turned_on:
-            argument, value = found.turned_on[what]
-            told = _told(argument, value)
-            yield _one(Change(what.value, (told,), tuple(argument.set_in(words, value)), per_node))
+            yield _one(_set(what, words, per_node, [found.turned_on[what]]))
     if length is not None and (length.number or 0) >= 2 * _SHORTEST:
         yield _shorter(words, per_node, length)
     gpus, options = min(_MOST_GPUS, 2 * per_node), request.rehearsal
@@ -134,6 +142,22 @@ def _ways(request: RunRequest, per_node: int, first: Forecast, found: Exposed) -
             return
     if gpus > per_node:
         yield _one(Change(GPUS, (f"--gpus {per_node} → {gpus}",), words, gpus))
+
+
+def _set(
+    what: What,
+    words: Sequence[str],
+    per_node: int,
+    sets: Sequence[tuple[Argument, str]],
+    batch: tuple[int, int] | None = None,
+) -> Change:
+    """The change that gives arguments other values. What was not given stands at the end: the places of the words
+    before it are as they were."""
+    arguments = list(words)
+    for argument, value in sets:
+        arguments = argument.set_in(arguments, value)
+    told = tuple(_told(argument, value) for argument, value in sets)
+    return Change(what.value, told, tuple(arguments), per_node, batch, tuple(sets))
 
 
 def _one(change: Change) -> _Way:
@@ -147,14 +171,10 @@ def _smaller_batches(words: Sequence[str], per_node: int, batch: Argument, found
     sizes = range(1, number)
 
     def change(size: int) -> Change:
-        told, arguments = [_told(batch, str(size))], batch.set_in(words, str(size))
+        sets = [(batch, str(size))]
         if accumulation is not None and What.WHOLE_BATCH not in found.numbers:
-            times = str((accumulation.number or 1) * (number // size))
-            told.append(_told(accumulation, times))
-            # What was not given stands at the end: the places of the words before it are as they were.
-            arguments = accumulation.set_in(arguments, times)
-        kept = None if is_kept else (number, size)
-        return Change(What.MICRO_BATCH.value, tuple(told), tuple(arguments), per_node, kept)
+            sets.append((accumulation, str((accumulation.number or 1) * (number // size))))
+        return _set(What.MICRO_BATCH, words, per_node, sets, None if is_kept else (number, size))
 
     wanted = [size for size in sizes if number % size == 0] if is_kept else sizes
     return _Way(tuple(wanted), change, number)
@@ -165,8 +185,7 @@ def _shorter(words: Sequence[str], per_node: int, length: Argument) -> _Way:
     sizes = [number // part for part in (8, 4, 2) if number // part >= _SHORTEST]
 
     def change(size: int) -> Change:
-        arguments = tuple(length.set_in(words, str(size)))
-        return Change(What.LENGTH.value, (_told(length, str(size)),), arguments, per_node)
+        return _set(What.LENGTH, words, per_node, [(length, str(size))])
 
     return _Way(tuple(sizes), change, number)
 

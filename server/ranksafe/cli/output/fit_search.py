@@ -8,9 +8,8 @@ from typing import Any
 
 from ranksafe.cli.output.forecast import needs_json
 from ranksafe.localization import Language, Translated
-from ranksafe.runs.fit import Fits
 from ranksafe.runs.fit_search import GPUS, Change, Trial
-from ranksafe.runs.fit_words import gib
+from ranksafe.runs.fit_trials import change_told, recommended, remark, told
 
 _OURS = {
     "--search": False,
@@ -30,31 +29,6 @@ _NOTHING_EXPOSED = Translated(
 )
 _STOPPED = Translated(
     "the search was stopped; this is what is known", "搜索已停止；以上是已知的结果"
-)
-_ROW = Translated(
-    "{change}: needs {range} of {capacity} GiB: {fits}",
-    "{change}：需要 {range} GiB（共 {capacity} GiB）：{fits}",
-)
-_WORDS = {
-    Fits.YES: Translated("fits", "可放入"),
-    Fits.TIGHT: Translated("tight", "很紧张"),
-    Fits.NO: Translated("does not fit", "无法放入"),
-}
-_NO_FORECAST = Translated(
-    "{change}: no forecast, the run ended in another way ({reason})",
-    "{change}：没有预测，运行以其他方式结束（{reason}）",
-)
-_TOO_SHORT = Translated(
-    "{change}: no forecast, the run made {steps} optimizer steps, too few to show the peak",
-    "{change}：没有预测，运行只做了 {steps} 个优化器步，不足以显示峰值",
-)
-_OTHER_BATCH = Translated(
-    "the effective batch becomes {part} of what it was, unless the script makes up for it",
-    "有效批大小变为原来的 {part}，除非脚本自行补偿",
-)
-_OTHER_RANKS = Translated(
-    "with more data-parallel ranks the effective batch grows",
-    "数据并行的 rank 增多时，有效批大小会增大",
 )
 _BEST = Translated("the least change that fits: {change}", "能放下的最小改动：{change}")
 _NONE = Translated(
@@ -80,7 +54,7 @@ def _lines(
         return
     yield _HEADLINE.filled(runs=len(trials))
     for trial in trials:
-        for each in (_row(trial), _remark(trial)):
+        for each in (told(trial), remark(trial)):
             if each is not None:
                 yield Translated(f"  {each.en}", f"  {each.zh_cn}")
         yield "    " + shlex.join(command(trial.change, words))
@@ -88,17 +62,9 @@ def _lines(
         yield _STOPPED
     best = recommended(trials)
     if best is not None:
-        yield _BEST.filled(change=_told(best.change))
+        yield _BEST.filled(change=change_told(best.change))
     elif trials:
         yield _NONE
-
-
-def recommended(trials: Sequence[Trial]) -> Trial | None:
-    """The first kind of change that fits, with its largest value: the last of that kind that fits."""
-    fitting = [trial for trial in trials if trial.fits is Fits.YES]
-    return next(
-        (each for each in reversed(fitting) if each.change.what == fitting[0].change.what), None
-    )
 
 
 def command(change: Change, words: Sequence[str]) -> list[str]:
@@ -145,34 +111,3 @@ def as_json(
             for trial in trials
         ],
     }
-
-
-def _row(trial: Trial) -> Translated:
-    forecast, change = trial.forecast, _told(trial.change)
-    if forecast is None:
-        return _NO_FORECAST.filled(change=change, reason=trial.reason or trial.outcome.value)
-    if trial.fits is None:
-        return _TOO_SHORT.filled(change=change, steps=forecast.largest.peak.steps)
-    need = forecast.largest.need
-    return _ROW.filled(
-        change=change,
-        range=f"{gib(need.least)} – {gib(need.most)}",
-        capacity=gib(forecast.capacity),
-        fits=_WORDS[trial.fits],
-    )
-
-
-def _told(change: Change) -> str:
-    return ", ".join(change.told)
-
-
-def _remark(trial: Trial) -> Translated | None:
-    """What else the change does, where it may help."""
-    if trial.fits in (None, Fits.NO):
-        return None
-    if trial.change.what == GPUS:
-        return _OTHER_RANKS
-    if trial.change.batch is None:
-        return None
-    before, after = trial.change.batch
-    return _OTHER_BATCH.filled(part=f"{after}/{before}")
