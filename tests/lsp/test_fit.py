@@ -197,11 +197,10 @@ async def test_memory_that_runs_out_is_drawn_on_its_line_with_what_holds_it(
 
 @needs_torch
 @pytest.mark.torch
-@pytest.mark.parametrize("locale", ["en", "zh-cn"])
 async def test_what_would_make_it_fit_is_found_told_and_written_into_the_script(
-    start_editor: StartEditor, applied: Callable[[str, Sequence[types.TextEdit]], str], locale: str
+    start_editor: StartEditor, applied: Callable[[str, Sequence[types.TextEdit]], str]
 ) -> None:
-    editor = await start_editor(options=OPTIONS, locale=locale)
+    editor = await start_editor(options=OPTIONS)
     uri = editor.open("train.py", LAYERS)
     batch, column = _line("--batch-size"), LAYERS.splitlines()[_line("--batch-size")].index("batch")
     assert await editor.hover(uri, batch, column) is None
@@ -227,19 +226,13 @@ async def test_what_would_make_it_fit_is_found_told_and_written_into_the_script(
     change = "--batch-size 131072 → 65536, --gradient-accumulation-steps 1 → 2"
     hover = await editor.hover(uri, batch, column)
     assert hover is not None
-    said = {
-        "en": f"The largest that was tried and fits: {change} (needs ",
-        "zh-cn": f"尝试过且能放下的最大值：{change}（需要 ",
-    }
-    assert said[locale] in hover
+    assert f"The largest that was tried and fits: {change} (needs " in hover
     words = "--batch-size 65536 --gradient-accumulation-steps 2"
     assert f"ranksafe fit train.py --gpus 1 --device-model t4 -- {words}\n" in hover
     assert await editor.hover(uri, _line("optimizer = "), 6) is None
 
     (fix,) = await _for_memory(editor, uri, batch)
-    assert fix.title.startswith(
-        f"{change}: fits, needs " if locale == "en" else f"{change}：可放入"
-    )
+    assert fix.title.startswith(f"{change}: fits, needs ")
     (same,) = await _for_memory(editor, uri, found.range.start.line)
     assert (same.title, same.is_preferred) == (fix.title, True)
     assert [one.message for one in same.diagnostics or ()] == [found.message]
@@ -250,9 +243,40 @@ async def test_what_would_make_it_fit_is_found_told_and_written_into_the_script(
     _save(editor, uri, text)
     # Of another text nothing was seen.
     assert not await _for_memory(editor, uri, batch)
-    if locale == "en":
-        assert (await _forecast(editor, uri)).startswith("train.py fits 1 × Tesla T4: needs ")
-        await editor.until(lambda: not _found(editor, uri))
+    assert (await _forecast(editor, uri)).startswith("train.py fits 1 × Tesla T4: needs ")
+    await editor.until(lambda: not _found(editor, uri))
+
+
+@needs_torch
+@pytest.mark.torch
+async def test_what_the_script_alone_says_is_tried_without_touching_it(
+    start_editor: StartEditor, applied: Callable[[str, Sequence[types.TextEdit]], str]
+) -> None:
+    text = "from torch.utils.data import DataLoader\n" + "\n".join(
+        line for line in LAYERS.splitlines() if "arg" not in line or "arguments.b" in line
+    )
+    text = text.replace("arguments.batch_size", "len(rows) * 65536").replace(
+        "    for _ in range(3):", "    for rows in DataLoader(range(99), batch_size=3):"
+    )
+    text = text.replace("            ", "        ")
+    editor = await start_editor(options=OPTIONS, locale="zh-cn")
+    uri = editor.open("train.py", text)
+    lines = text.splitlines()
+    (line,) = [number for number, each in enumerate(lines) if "batch_size=3" in each]
+    await _forecast(editor, uri, {**ON_T4, "search": True})
+    hover = await editor.hover(uri, line, lines[line].index("batch_size"))
+    assert hover is not None
+    change = f"train.py:{line + 1} batch_size=3 → 1"
+    assert f"尝试过且能放下的最大值：{change}（需要 " in hover.replace("\\", "")
+    assert "修改之后：" in hover
+    assert "ranksafe fit train.py --gpus 1 --device-model t4\n" in hover
+    (fix,) = await _for_memory(editor, uri, line)
+    assert fix.title.startswith(f"{change}：可放入，")
+    assert fix.edit is not None
+    (changes,) = fix.edit.document_changes or ()
+    edits = changes.edits  # type: ignore[union-attr]
+    assert applied(text, edits) == text.replace("=3", "=1")  # type: ignore[arg-type]
+    assert (editor.folder / "train.py").read_text(encoding="utf-8") == text
 
 
 async def _for_memory(editor: Editor, uri: str, line: int) -> list[types.CodeAction]:

@@ -364,6 +364,34 @@ def test_what_would_make_it_fit_is_found_by_running_it(fit: Fit) -> None:
     assert again["needs"] == smaller["needs"]
 
 
+def test_what_stands_in_the_script_alone_is_tried_with_another_text(
+    fit: Fit, tmp_path: Path
+) -> None:
+    """In isolation, where nothing that is written is kept."""
+    script = LAYERS.replace(
+        "for _ in range(5):\n",
+        "from torch.utils.data import DataLoader\nfor rows in DataLoader(range(999), batch_size=8):\n",
+    ).replace("torch.randn(ROWS,", "torch.randn(len(rows) * 4096,")
+    answer = fit(script, "--gpu-memory", "4GiB", "--search", "--output-format", "json")
+    told = answer.told
+    assert told["fits"] != "fits"
+    best = told["search"]["trials"][told["search"]["recommended"]]
+    (edit,) = best["edits"]
+    size = int(edit["content"])
+    assert best["change"] == [f"train.py:8 batch_size=8 → {size}"]
+    assert 1 <= size < 8
+    assert best["command"][-2:] == ["--gpus", "1"]
+    assert "    after that edit: ranksafe fit train.py" in "\n".join(told["search"]["summary"])
+    path = Path(edit["filename"])
+    lines = path.read_text(encoding="utf-8").splitlines()
+    row, first, last = 8, edit["location"]["column"] - 1, edit["end_location"]["column"] - 1
+    assert lines[row - 1][first:last] == "8"
+    assert path == tmp_path / "project" / "train.py"
+    # And it is true of the script that says so.
+    again = fit(script.replace("batch_size=8", f"batch_size={size}"), "--gpu-memory", "4GiB")
+    assert again.out.startswith("fits 1 ×"), again.out
+
+
 def test_a_search_that_is_stopped_keeps_what_is_known(fit: Fit) -> None:
     words = ["--gpu-memory", "4GiB", "--search", "--lang", "en", "--", "--batch-size", "64"]
     answer = fit(EXPOSED, *words, stop_at="run 2 of at most 6: --bf16")

@@ -159,3 +159,63 @@ def test_a_default_is_edited_where_the_script_writes_it(tmp_path: Path) -> None:
     found = declared(tmp_path, script.replace("(Data,)", "(Data, TrainingArguments)"))
     batch = found.numbers[What.MICRO_BATCH]
     assert (batch.key, batch.literal) == ("per_device_train_batch_size", None)
+
+
+def test_what_calls_are_given_in_the_script_can_be_written_anew(tmp_path: Path) -> None:
+    script = """
+    from transformers import TrainingArguments as Arguments
+    import torch.utils.data
+    from accelerate import Accelerator
+
+    accelerator = Accelerator(mixed_precision='no')
+    loader = torch.utils.data.DataLoader(rows, batch_size=64)
+    arguments = Arguments(
+        "out",
+        per_device_train_batch_size=16,  # a comment
+    )
+    """
+    path = tmp_path / "train.py"
+    path.write_text(textwrap.dedent(script), encoding="utf-8")
+    assert exposed(path, ()) == Exposed({}, {})
+    found = exposed(path, ("--seq-len", "512"), written=True)
+    source = SourceText(path.read_text(encoding="utf-8"))
+
+    def edited(argument: Argument, value: str) -> str:
+        assert argument.literal is not None
+        assert argument.set_in(["--seq-len", "512"], value) == ["--seq-len", "512"]
+        text = source.edited([argument.literal.set_to(value)])
+        (line,) = set(text.splitlines()) - set(source.text.splitlines())
+        return line.strip()
+
+    assert edited(found.numbers[What.MICRO_BATCH], "8") == (
+        "per_device_train_batch_size=8,  # a comment"
+    )
+    times = found.numbers[What.ACCUMULATION]
+    assert times.value == "1"
+    assert edited(times, "2") == (
+        "per_device_train_batch_size=16, gradient_accumulation_steps=2,  # a comment"
+    )
+    checkpointing = edited(*found.turned_on[What.CHECKPOINTING])
+    assert "per_device_train_batch_size=16, gradient_checkpointing=True," in checkpointing
+    assert found.numbers[What.LENGTH].at == 0
+
+    def of(script: str) -> Exposed:
+        path.write_text(script, encoding="utf-8")
+        return exposed(path, (), written=True)
+
+    accelerator = "from accelerate import Accelerator\nAccelerator(mixed_precision='no')\n"
+    source = SourceText(accelerator)
+    precision = edited(*of(accelerator).turned_on[What.PRECISION])
+    assert precision == "Accelerator(mixed_precision='bf16')"
+    lightning = "import lightning as L\nL.Trainer(precision=32)\n"
+    source = SourceText(lightning)
+    precision = edited(*of(lightning).turned_on[What.PRECISION])
+    assert precision == 'L.Trainer(precision="bf16-mixed")'
+    # Where a value could come from elsewhere, or two are meant, none is.
+    loaders = "import torch\nfor rows in [1, 2]:\n    torch.DataLoader(rows, batch_size=2)\n"
+    assert of(loaders).numbers[What.MICRO_BATCH].value == "2"
+    assert not of(loaders + "torch.DataLoader(rows, batch_size=4)\n").numbers
+    assert not of(loaders.replace("import torch", "import mine as torch")).numbers
+    assert not of(loaders.replace("=2)", "=SIZE)")).numbers
+    assert not of("from transformers import TrainingArguments\nTrainingArguments(**given)\n").keys
+    assert not of("from mine import DataLoader\nDataLoader(rows, batch_size=4)\n").keys

@@ -32,8 +32,7 @@ from ranksafe.runs.fit import (
     out_of_memory,
     with_one_rank,
 )
-from ranksafe.runs.fit_arguments import exposed
-from ranksafe.runs.fit_search import MOST_RUNS, Change, Trial, changed, search, trial_of
+from ranksafe.runs.fit_search import MOST_RUNS, Change, Trial, changed, found_in, search, trial_of
 from ranksafe.runs.model import Outcome, RunRequest, RunResult
 from ranksafe.runs.what_is_started import with_its_file
 
@@ -238,7 +237,7 @@ def _search(
             raise _Stopped
         return trial_of(change, wanted, shown.result, first)
 
-    found = exposed(_file_of(request), request.arguments)
+    found = found_in(_file_of(request), request)
     tried = search(request, arguments.gpus, first, found, most_runs=arguments.max_runs, run=run)
     try:
         for trial in tried:

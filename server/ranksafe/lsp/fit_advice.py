@@ -15,6 +15,7 @@ from ranksafe.localization import Translated
 from ranksafe.lsp.documents import Document
 from ranksafe.lsp.fit_findings import Answer
 from ranksafe.lsp.messages import (
+    FIT_AFTER_EDIT,
     FIT_HEADING,
     FIT_LARGEST,
     FIT_NONE_FITS,
@@ -103,6 +104,8 @@ def _advice(answer: Answer, key: str, place: Range, text: str) -> Advice:
         sentences.append(sentence.filled(change=change_told(change), needs=needed(fitting[-1])))
     elif trials:
         sentences += [FIT_NONE_FITS, *map(told, trials)]
+    if change is not None and change.is_written:
+        sentences.append(FIT_AFTER_EDIT)
     arguments = answer.request.arguments if change is None else change.arguments
     return Advice(place, FIT_HEADING, tuple(sentences), _command(answer, arguments))
 

@@ -106,7 +106,7 @@ def _devices(session: Session, script: Path, given: Mapping[str, Any]) -> FitDev
 def _question(session: Session, uri: str, devices: FitDevices) -> Answer:
     """What is to be forecast. Raises Refused."""
     from ranksafe.runs.fit import MOST_PROCESSES, STEPS, as_forecast, with_one_rank
-    from ranksafe.runs.fit_arguments import exposed
+    from ranksafe.runs.fit_search import found_in
 
     memory = devices.memory_gib
     request = request_for(session, uri, {"target": f"simulated:{devices.gpus}"})
@@ -121,5 +121,5 @@ def _question(session: Session, uri: str, devices: FitDevices) -> Answer:
     if devices.gpus > MOST_PROCESSES and request.config_file is None:
         request = with_one_rank(request, devices.gpus)
     text = request.script.read_text(encoding="utf-8-sig", errors="replace")
-    found = exposed(request.script, request.arguments)
+    found = found_in(request.script, request)
     return Answer(request, devices.gpus, found, tuple(text.splitlines()))

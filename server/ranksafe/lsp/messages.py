@@ -189,6 +189,7 @@ FIT_LARGEST: Final = Translated(
 FIT_WITH: Final = Translated(
     "It fits with {change} ({needs}).", "使用 {change} 可放入（{needs}）。"
 )
+FIT_AFTER_EDIT: Final = Translated("After that edit:", "修改之后：")
 FIT_NONE_FITS: Final = Translated("Nothing that was tried fits:", "尝试过的都无法放入：")
 FIT_SET: Final = Translated("{change}: fits, {needs}", "{change}：可放入，{needs}")
 FIT_SEARCH_ACTION: Final = Translated(

@@ -89,6 +89,9 @@ class RehearsalOptions:
     """With ``forecast``: devices take more than they hold, so that all that the script needs is seen."""
     stands_for: int = 1
     """With ``forecast``: how many ranks the only one stands for."""
+    texts: tuple[tuple[str, str], ...] = ()
+    """What files, by path, are to say to the script instead of what they say: only where nothing that is written is
+    kept."""
     warm_afterwards: bool = True
     """Whether what is kept ready for the next rehearsal may outlive this process; it waits ten minutes."""
 

@@ -23,6 +23,7 @@ _PARSERS_OF_CLASSES = frozenset({"HfArgumentParser", "TrlParser"})
 _TRUE, _FALSE = frozenset({"true", "1", "yes", "on"}), frozenset({"false", "0", "no", "off"})
 _OPTION = re.compile(r"(--[A-Za-z][\w.-]*)(?:=(.*))?\Z", re.DOTALL)
 _SETTING = re.compile(r"(\+{0,2}[A-Za-z][\w.]*)=(.*)\Z", re.DOTALL)
+_BARE = re.compile(r"\d+|True|False")
 _MOST_BASES = 20
 
 
@@ -46,19 +47,25 @@ class Form(Enum):
     SETTING = "name=value"
     SWITCH = "--name"
     """Without a value: there or not."""
+    WRITTEN = "in the text"
+    """In the script's own text, and nowhere else."""
 
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Where a value stands in the script's text."""
+    """Where a value stands in a script's text, or could stand."""
 
+    file: Path
     range: Range
     quote: str = ""
     """Around it."""
+    before: str = ""
+    """What has to stand before it, where nothing stands there yet."""
 
     def set_to(self, value: str) -> Edit:
         """The edit that puts another value there."""
-        return Edit(self.range, f"{self.quote}{value}{self.quote}")
+        quote = self.quote or ("" if _BARE.fullmatch(value) else '"')
+        return Edit(self.range, f"{self.before}{quote}{value}{quote}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,7 @@ class Argument:
     at: int | None = None
     """The last word that gives it, among the script's; None: it is not given."""
     literal: Literal | None = None
-    """Of its default, where that is written in the script itself."""
+    """Of its value, or default, where that is written in the script itself and not given."""
 
     @property
     def key(self) -> str:
@@ -86,7 +93,9 @@ class Argument:
         return int(self.value) if re.fullmatch(r"[1-9]\d{0,6}", self.value) else None
 
     def set_in(self, words: Sequence[str], value: str) -> list[str]:
-        """The script's words with another value."""
+        """The script's words with another value; as they are, where it is not one of them."""
+        if self.form is Form.WRITTEN:
+            return list(words)
         typed = [self.spelling, value] if self.form is Form.WORD else [f"{self.spelling}={value}"]
         if self.form is Form.SWITCH:
             typed = [self.spelling]
@@ -119,9 +128,12 @@ class _Known:
     values: Mapping[str, str]
 
 
-def exposed(script: Path | None, words: Sequence[str]) -> Exposed:
-    """Of a script (None, or not to be read: only what is given counts) that is called with ``words``."""
-    found: dict[str, Argument] = {each.key: each for each in _declared_in(script)}
+def exposed(script: Path | None, words: Sequence[str], *, written: bool = False) -> Exposed:
+    """Of a script (None, or not to be read: only what is given counts) that is called with ``words``.
+
+    ``written``: with what calls in its text are given, and what they could be given.
+    """
+    found: dict[str, Argument] = {each.key: each for each in _declared_in(script, written)}
     for given in _given(words):
         # A switch that stands alone says nothing of how a value would be typed.
         found[given.key] = given
@@ -198,7 +210,7 @@ _Declared = tuple[Argument, ast.expr | None]
 """An argument, and the node of its default."""
 
 
-def _declared_in(script: Path | None) -> Iterator[Argument]:
+def _declared_in(script: Path | None, written: bool) -> Iterator[Argument]:
     if script is None:
         return
     try:
@@ -209,20 +221,60 @@ def _declared_in(script: Path | None) -> Iterator[Argument]:
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return
     source = SourceText(text)
+    if written:
+        yield from _written_in(tree, source, script)
     for argument, default in _declared_by_tree(tree):
-        yield replace(argument, literal=_literal(default, source))
+        yield replace(argument, literal=_literal(default, source, script))
 
 
-def _literal(node: ast.expr | None, source: SourceText) -> Literal | None:
+def _written_in(tree: ast.Module, source: SourceText, file: Path) -> Iterator[Argument]:
+    """The arguments of calls that the table knows; of a name that several of them have, none."""
+    found: dict[str, list[Argument]] = {}
+    classes = _Classes(tree)
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call):
+            for argument in _written_by(call, classes, source, file):
+                found.setdefault(argument.key, []).append(argument)
+    yield from (each[0] for each in found.values() if len(each) == 1)
+
+
+def _written_by(
+    call: ast.Call, classes: _Classes, source: SourceText, file: Path
+) -> Iterator[Argument]:
+    given = {each.arg: each.value for each in call.keywords}
+    defaults = classes.taken_by(call)
+    names = [*defaults, *given] if defaults else []
+    for name in dict.fromkeys(each for each in names if each is not None):
+        if name in given:
+            value, literal = _text(given[name]), _literal(given[name], source, file)
+        else:
+            default = defaults[name]
+            value, literal = str(default), _room_for(name, default, call, source, file)
+        if literal is not None:
+            yield Argument(name, Form.WRITTEN, value, literal=literal)
+
+
+def _room_for(
+    name: str, default: object, call: ast.Call, source: SourceText, file: Path
+) -> Literal | None:
+    """Behind the last argument of a call; None where the name may be among those that ``**`` gives."""
+    last = [*call.args, *(each.value for each in call.keywords)]
+    if default is None or not last or any(each.arg is None for each in call.keywords):
+        return None
+    end = max(source.range_of(each).end for each in last)
+    return Literal(file, Range(end, end), '"' if isinstance(default, str) else "", f", {name}=")
+
+
+def _literal(node: ast.expr | None, source: SourceText, file: Path) -> Literal | None:
     if node is None or not _text(node):
         return None
     place = source.range_of(node)
     written = source.slice(place)
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
-        return Literal(place)
+        return Literal(file, place)
     # Anything but one plain literal: a prefix, several in a row, three quotes.
     quote = written[:1]
-    return Literal(place, quote) if written == f"{quote}{node.value}{quote}" else None
+    return Literal(file, place, quote) if written == f"{quote}{node.value}{quote}" else None
 
 
 def _declared_by_tree(tree: ast.Module) -> Iterator[_Declared]:
@@ -287,6 +339,24 @@ class _Classes:
             if isinstance(node, ast.ImportFrom) and node.module
             for alias in node.names
         }
+        self.packages = {
+            alias.name.partition(".")[0]
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Import)
+            for alias in node.names
+        }
+
+    def taken_by(self, call: ast.Call) -> dict[str, Any]:
+        """What a library's class or function takes that the table knows, with the defaults; None: no default that
+        could be replaced."""
+        package, name = self.imported.get(_name(call.func), ("", _name(call.func)))
+        rows = [*_table()["classes"], *_table()["calls"]]
+        known = [row for row in rows if name in row["names"] and package in ("", *_packages(row))]
+        fitting = (row["fields"] for row in known if package or self._imports(row))
+        return next(fitting, {})
+
+    def _imports(self, row: Mapping[str, Any]) -> bool:
+        return not self.packages.isdisjoint(_packages(row))
 
     def fields_of(self, call: ast.Call) -> Iterator[_Declared]:
         """Of all classes that a parser is made with."""
@@ -311,6 +381,11 @@ class _Classes:
                 default = _default(statement.value)
                 fields[statement.target.id] = _text(default), default
         return fields
+
+
+def _packages(row: Mapping[str, Any]) -> list[str]:
+    package = row["package"]
+    return [package] if isinstance(package, str) else list(package)
 
 
 def _fields_of_library(package: str, name: str) -> dict[str, str]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from ranksafe.rehearsal.isolation import probe
+from ranksafe.rehearsal.settings import Isolation
 from ranksafe.runs.fit import Fits, Forecast, forecast_of, margin_of
-from ranksafe.runs.fit_arguments import Argument, Exposed, What
+from ranksafe.runs.fit_arguments import Argument, Exposed, Form, What, exposed
 from ranksafe.runs.model import Outcome, RunRequest, RunResult
 from ranksafe.source.position import Edit
+from ranksafe.source.text import SourceText
 
 GPUS = "gpus"
 MOST_RUNS = 6
@@ -44,9 +48,34 @@ class Change:
     @property
     def edits(self) -> tuple[Edit, ...]:
         """Of the script's text, after which it needs none of this on its command line; empty where there are none."""
-        literals = [(each.literal if each.at is None else None, value) for each, value in self.sets]
+        literals = [(each.literal, value) for each, value in self.sets]
         edits = tuple(literal.set_to(value) for literal, value in literals if literal is not None)
         return edits if len(edits) == len(self.sets) else ()
+
+    @property
+    def written(self) -> tuple[tuple[Path, Edit], ...]:
+        """Of `edits`, by file, those without which no command line does the same."""
+        return tuple(
+            (argument.literal.file, argument.literal.set_to(value))
+            for argument, value in self.sets
+            if argument.form is Form.WRITTEN and argument.literal is not None
+        )
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the script's text has to change."""
+        return bool(self.written)
+
+    @property
+    def texts(self) -> tuple[tuple[str, str], ...]:
+        """The script with those values in it that stand in its text alone. Raises OSError."""
+        edits: dict[Path, list[Edit]] = {}
+        for file, edit in self.written:
+            edits.setdefault(file, []).append(edit)
+        return tuple(
+            (str(file.absolute()), SourceText(file.read_bytes().decode("utf-8-sig")).edited(each))
+            for file, each in edits.items()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +126,14 @@ def changed(request: RunRequest, change: Change) -> RunRequest:
         request,
         arguments=change.arguments,
         target=f"simulated:{change.gpus}",
-        rehearsal=replace(options, unbounded=True, stands_for=stands_for),
+        rehearsal=replace(options, unbounded=True, stands_for=stands_for, texts=change.texts),
     )
+
+
+def found_in(script: Path | None, request: RunRequest) -> Exposed:
+    """What of a script can be changed, its text only where the script can be kept apart from the text that is tried."""
+    written = request.rehearsal.isolation is not Isolation.OFF and probe() is None
+    return exposed(script, request.arguments, written=written)
 
 
 def search(
@@ -192,6 +227,9 @@ def _shorter(words: Sequence[str], per_node: int, length: Argument) -> _Way:
 
 def _told(argument: Argument, value: str) -> str:
     """A switch that is off has no value to show."""
+    if argument.form is Form.WRITTEN and argument.literal is not None:
+        line = f"{argument.literal.file.name}:{argument.literal.range.start.line + 1}"
+        return f"{line} {argument.spelling}={argument.value} → {value}"
     if argument.value.lower() in ("", "false"):
         return " ".join(argument.set_in((), value))
     between = " " if argument.spelling.startswith("-") else "="

@@ -30,6 +30,7 @@ _NOTHING_EXPOSED = Translated(
 _STOPPED = Translated(
     "the search was stopped; this is what is known", "搜索已停止；以上是已知的结果"
 )
+_AFTER_EDIT = Translated("    after that edit: {command}", "    修改之后：{command}")
 _BEST = Translated("the least change that fits: {change}", "能放下的最小改动：{change}")
 _NONE = Translated(
     "none of these alone is known to make it fit", "以上任何一项单独改动都不能确定可放下"
@@ -57,7 +58,11 @@ def _lines(
         for each in (told(trial), remark(trial)):
             if each is not None:
                 yield Translated(f"  {each.en}", f"  {each.zh_cn}")
-        yield "    " + shlex.join(command(trial.change, words))
+        reproduces = shlex.join(command(trial.change, words))
+        if trial.change.is_written:
+            yield _AFTER_EDIT.filled(command=reproduces)
+        else:
+            yield f"    {reproduces}"
     if stopped:
         yield _STOPPED
     best = recommended(trials)
@@ -99,6 +104,7 @@ def as_json(
                 "arguments": list(trial.change.arguments),
                 "gpus": trial.change.gpus,
                 "command": command(trial.change, words),
+                "edits": list(_edits(trial.change)),
                 "keeps_effective_batch": None
                 if trial.change.what == GPUS
                 else trial.change.batch is None,
@@ -111,3 +117,15 @@ def as_json(
             for trial in trials
         ],
     }
+
+
+def _edits(change: Change) -> Iterator[dict[str, Any]]:
+    """Of the script, before the command shows the same; columns from 1, in characters."""
+    for file, edit in change.written:
+        start, end = edit.range.start, edit.range.end
+        yield {
+            "filename": str(file.absolute()),
+            "location": {"row": start.line + 1, "column": start.column + 1},
+            "end_location": {"row": end.line + 1, "column": end.column + 1},
+            "content": edit.new_text,
+        }

@@ -143,6 +143,7 @@ def _be_first(
         bounds = Bounds(specification, book, tree)
         if specification.namespaces:
             _leave_old_root(specification)
+            _write_texts(specification)
             kernel.give_up_power()
     except OSError as error:
         os.write(status, struct.pack("i", NOT_ENTERED << 8))
@@ -179,6 +180,14 @@ def _enter_the_rest(specification: Specification, book: EventBook) -> FileTree:
 def _leave_old_root(specification: Specification) -> None:
     kernel.pivot_root(os.path.join(specification.run_directory, ROOT_FOLDER, "root"))
     os.chdir(specification.working_directory)
+
+
+def _write_texts(specification: Specification) -> None:
+    """Over the overlay's files: what lies below is not touched."""
+    for path, text in specification.texts:
+        # One that may not be written is replaced.
+        Path(path).unlink()
+        Path(path).write_bytes(text.encode())
 
 
 class _Outside:

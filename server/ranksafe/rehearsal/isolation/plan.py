@@ -83,19 +83,24 @@ def plan_isolation(
     network: Network = Network.NONE,
     host_memory_bytes: int | None = None,
     disk_bytes: int | None = None,
+    texts: Sequence[tuple[str, str]] = (),
 ) -> IsolationPlan:
     """Write what is needed into ``run_directory`` and say how to start the command.
 
     ``folders``: where the script is likely to write beside working directory, HOME and caches (the workspace's
     folders, the script's own). ``host_memory_bytes``: what all processes together may hold; None: a safe share of what
-    is there. ``disk_bytes``: what the script may write; None: half of that share.
+    is there. ``disk_bytes``: what the script may write; None: half of that share. ``texts``: what files, by path, are
+    to say in there.
 
-    Raises RehearsalNotPossible where isolation is required and not to be had, or ``run_directory`` cannot be written.
+    Raises RehearsalNotPossible where isolation is required, or needed for ``texts``, and not to be had, or
+    ``run_directory`` cannot be written.
     """
     why_not = probe() if choice is not Isolation.OFF else None
     if choice is Isolation.REQUIRED and why_not is not None:
         raise RehearsalNotPossible(_REQUIRED.filled(reason=why_not))
     isolated = choice is not Isolation.OFF and why_not is None
+    if texts and not isolated:
+        raise RehearsalNotPossible(_NEEDED)
     kept_away = choice is not Isolation.OFF
     reads = kept_away and network is Network.READ_ONLY and _starts_in_between()
     bound = host_memory_bytes or host_memory_bound()
@@ -112,6 +117,7 @@ def plan_isolation(
         shared_memory_bytes=max(bound // 2, 64 << 20),
         host_memory_bytes=bound,
         reads_network=reads,
+        texts=tuple(texts),
     )
     thrown_away = _READS_AND_THROWN_AWAY if reads else _THROWN_AWAY
     return IsolationPlan(
@@ -174,6 +180,10 @@ def _writable(environment: Mapping[str, str], folders: Iterable[Path]) -> tuple[
 
 
 _REQUIRED = Translated(en="Isolation is required, but {reason}.", zh_cn="要求隔离，但{reason}。")
+_NEEDED = Translated(
+    en="Another text of a file is tried in isolation only, and there is none here.",
+    zh_cn="只有在隔离环境中才会试用文件的另一份内容，而这里没有隔离。",
+)
 _CANNOT_WRITE = Translated(
     en="The run's files cannot be written to {path}: {reason}.",
     zh_cn="无法将运行文件写入 {path}：{reason}。",

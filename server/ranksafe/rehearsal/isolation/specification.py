@@ -35,6 +35,8 @@ class Specification:
     host_memory_bytes: int | None
     reads_network: bool = False
     """Whether a process outside reads from the network for the script."""
+    texts: tuple[tuple[str, str], ...] = ()
+    """What is written, in here, over files: their paths and new texts."""
     scratch_on_disk: bool | None = None
     """None: where memory cannot hold it."""
 
@@ -50,4 +52,5 @@ def read_specification(path: Path) -> Specification:
     data = json.loads(path.read_text(encoding="utf-8"))
     for name in ("writable_folders", "host_names"):
         data[name] = tuple(data[name])
+    data["texts"] = tuple((path, text) for path, text in data["texts"])
     return Specification(**data)

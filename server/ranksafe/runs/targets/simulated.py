@@ -105,6 +105,7 @@ class SimulatedTarget:
             modified=(
                 _announced(devices, per_node, options),
                 *_stand_in_for(options),
+                *(_OTHER_TEXT.filled(file=Path(path).name) for path, _ in options.texts),
                 *stops,
                 *isolation.modified,
             ),
@@ -195,6 +196,7 @@ def _isolation(
             nodes=request.rehearsal.nodes,
             network=request.rehearsal.network,
             host_memory_bytes=request.rehearsal.host_memory_bytes,
+            texts=request.rehearsal.texts,
         )
     except RehearsalNotPossible as error:
         raise RunNotPossible(error.message) from error
@@ -226,6 +228,10 @@ _LAUNCHERS = frozenset({"accelerate.commands.launch", "torch.distributed.run"})
 _ONE_FOR_ALL = Translated(
     en="one rank stands for all {ranks}: what the others would send is taken to be its own",
     zh_cn="由一个 rank 代表全部 {ranks} 个：其他 rank 发送的数据按它自己的数据处理",
+)
+_OTHER_TEXT = Translated(
+    en="{file} with another text than it has, which is thrown away",
+    zh_cn="{file} 使用另一份内容运行，之后丢弃",
 )
 _STARTS_ITS_RANKS = Translated(
     en="One rank can stand for all only where accelerate or torchrun starts them: let all of them run (--ranks all).",
