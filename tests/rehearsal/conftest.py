@@ -215,6 +215,7 @@ def _settings(
         forecast=False,
         unbounded=False,
         stands_for=1,
+        every_block=False,
         offline=False,
         reads_network=False,
         native=where.native,

@@ -110,6 +110,7 @@ def nvidia_smi(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str
         forecast=False,
         unbounded=False,
         stands_for=1,
+        every_block=False,
         offline=False,
         reads_network=False,
         native=NativeFiles((), "", ""),

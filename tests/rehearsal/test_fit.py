@@ -124,6 +124,8 @@ def test_what_training_holds_is_told_with_its_line(fit: Fit) -> None:
     assert [frame["location"]["row"] for frame in peak["frames"]] == [9]
     assert peak["phases"]["optimizer"]["allocated"] >= 16 * WEIGHT
     assert told["run"]["outcome"] == "succeeded"
+    # Every block is written down for a snapshot alone.
+    assert _blocks_written(told) == 0
     parts, lines = peak["parts"], peak["lines"]
     assert (parts["parameters"], parts["gradients"]) == (4 * WEIGHT, 4 * WEIGHT)
     # Each parameter has a count of steps, too.
@@ -165,11 +167,22 @@ def _opened(snapshot: Path, environment: RehearsalEnvironment) -> str:
     return opened.stdout
 
 
+def _blocks_written(told: dict[str, Any]) -> int:
+    """How many kinds of blocks and lines of blocks the run has told of."""
+    files = Path(told["run"]["log"]).parent.glob("rehearsal-*.jsonl")
+    lines = [json.loads(line) for file in files for line in file.read_text().splitlines()]
+    peaks = [line for line in lines if "blocks" in line and "places" in line]
+    assert peaks
+    return sum(len(peak["blocks"]) + len(peak["places"]) for peak in peaks)
+
+
 def test_a_snapshot_of_the_peak_is_opened_by_torchs_own_tool(
     fit: Fit, tmp_path: Path, rehearsal_environment: RehearsalEnvironment
 ) -> None:
     snapshot = tmp_path / "peak.pickle"
-    peak = fit(LAYERS, "--snapshot", str(snapshot), "--output-format", "json").told["peak"]
+    told = fit(LAYERS, "--snapshot", str(snapshot), "--output-format", "json").told
+    peak = told["peak"]
+    assert _blocks_written(told) > 0
     opened = _opened(snapshot, rehearsal_environment)
     flames = [line.rpartition(" ") for line in opened.splitlines() if ";" in line]
     held: dict[str, int] = {}

@@ -116,7 +116,8 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     except fit_comparison.NotComparable as error:
         return fail(error.message.in_language(language), 2)
     request = as_forecast(
-        request_of(arguments, language, target=f"simulated:{arguments.gpus}", gpus=None)
+        request_of(arguments, language, target=f"simulated:{arguments.gpus}", gpus=None),
+        every_block=arguments.snapshot is not None,
     )
     if _one_for_all(arguments):
         request = with_one_rank(request, arguments.gpus)

@@ -89,6 +89,8 @@ class RehearsalOptions:
     """With ``forecast``: devices take more than they hold, so that all that the script needs is seen."""
     stands_for: int = 1
     """With ``forecast``: how many ranks the only one stands for."""
+    every_block: bool = False
+    """With ``forecast``: all blocks of the peak are told, not only what they were for and the lines that took much."""
     texts: tuple[tuple[str, str], ...] = ()
     """What files, by path, are to say to the script instead of what they say: only where nothing that is written is
     kept."""
@@ -139,6 +141,8 @@ class ProcessSettings:
     """Whether devices take more than they hold."""
     stands_for: int
     """How many ranks the only one stands for; 1: each is a process."""
+    every_block: bool
+    """Whether all blocks of a forecast's peak are told."""
     offline: bool
     """Whether the network is out of reach (isolated)."""
     reads_network: bool

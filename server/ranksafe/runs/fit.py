@@ -110,12 +110,15 @@ def margin_of(peak: MemoryPeak) -> float:
     return _MARGIN_OF_CONVOLUTIONS if peak.convolves else _MARGIN
 
 
-def as_forecast(request: RunRequest, *, unbounded: bool = False) -> RunRequest:
-    """The request of a rehearsal, at true size and for memory's sake. ``unbounded``: see `RehearsalOptions`."""
+def as_forecast(
+    request: RunRequest, *, unbounded: bool = False, every_block: bool = False
+) -> RunRequest:
+    """The request of a rehearsal, at true size and for memory's sake. The rest: see `RehearsalOptions`."""
     options = replace(
         request.rehearsal,
         forecast=True,
         unbounded=unbounded,
+        every_block=every_block or request.rehearsal.every_block,
         shrink=Shrink.OFF,
         # A script that fails for want of values fails on one process, too.
         confirm=Confirm.OFF,

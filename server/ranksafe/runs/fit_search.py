@@ -126,7 +126,9 @@ def changed(request: RunRequest, change: Change) -> RunRequest:
         request,
         arguments=change.arguments,
         target=f"simulated:{change.gpus}",
-        rehearsal=replace(options, unbounded=True, stands_for=stands_for, texts=change.texts),
+        rehearsal=replace(
+            options, unbounded=True, every_block=False, stands_for=stands_for, texts=change.texts
+        ),
     )
 
 

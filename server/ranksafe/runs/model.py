@@ -272,7 +272,7 @@ class MemoryPeak:
     lines: tuple[MemoryLine, ...] = ()
     """The largest first."""
     blocks: tuple[MemoryBlocks, ...] = ()
-    """All of `allocated`, by part and size."""
+    """All of `allocated`, by part and size, where that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

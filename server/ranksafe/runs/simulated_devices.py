@@ -90,6 +90,7 @@ def settings_for(
         forecast=options.forecast,
         unbounded=options.unbounded,
         stands_for=options.stands_for,
+        every_block=options.every_block,
         offline=offline,
         reads_network=reads_network,
         native=devices.native,

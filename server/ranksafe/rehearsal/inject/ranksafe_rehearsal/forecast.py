@@ -114,6 +114,7 @@ class _Forecast:
     def __init__(self, torch: Any, settings: Settings) -> None:
         folder = os.path.dirname(os.path.abspath(torch.__file__))
         self.places = _Places(folder, settings.agent_directory)
+        self.every_block = settings.every_block
         self.steps: dict[int, int] = {}
         """How many each optimizer has begun."""
         self.is_stepping = False
@@ -223,7 +224,7 @@ class _Forecast:
         ]
 
     def _held(self, device: int) -> dict[str, Any]:
-        """What was held at the peak: by what it is for, the lines that took large blocks, and all blocks."""
+        """What was held at the peak: by what it is for, the lines that took large blocks, and all blocks if wanted."""
         parts: dict[str, int] = {}
         lines: dict[tuple[int, str], list[int]] = {}
         alike: dict[tuple[str, int, int], int] = {}
@@ -233,16 +234,18 @@ class _Forecast:
                 part = self.places.known[place].part
             part = part or _PARTS_OF_PHASES[phase]
             parts[part] = parts.get(part, 0) + size
-            alike[part, size, place] = alike.get((part, size, place), 0) + 1
+            if self.every_block:
+                alike[part, size, place] = alike.get((part, size, place), 0) + 1
             if size >= _TOLD_WITH_LINE:
                 line = lines.setdefault((place, part), [0, 0])
                 line[0] += size
                 line[1] += 1
         ordered = sorted(lines.items(), key=lambda item: -item[1][0])
+        told = sorted(alike.items())[:_MOST_KINDS]
         return {
             "parts": parts,
-            "blocks": [[*key, count] for key, count in sorted(alike.items())[:_MOST_KINDS]],
-            "places": {place: self._frames(place) for _, _, place in alike},
+            "blocks": [[*key, count] for key, count in told],
+            "places": {place: self._frames(place) for (_, _, place), _ in told},
             "lines": [
                 {"part": part, "size": size, "blocks": blocks, "frames": self._frames(place)}
                 for (place, part), (size, blocks) in ordered[:_MOST_LINES]

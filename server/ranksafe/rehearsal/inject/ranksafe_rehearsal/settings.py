@@ -42,6 +42,7 @@ class Settings:
         self.forecast: bool = bool(data.get("forecast"))
         self.unbounded: bool = bool(data.get("unbounded"))
         self.stands_for: int = int(data.get("stands_for", 1))
+        self.every_block: bool = bool(data.get("every_block"))
         self.offline: bool = bool(data.get("offline"))
         self.reads_network: bool = bool(data.get("reads_network"))
         self.native = Native(data["native"])
