@@ -12,7 +12,19 @@ import pytest
 from lsprotocol import types
 from ranksafe.checker.finding import Level
 from ranksafe.localization import Translated
+from ranksafe.lsp.fit_findings import Answer, findings_of_answer
 from ranksafe.lsp.run_findings import RunFinding, RunFindings
+from ranksafe.rehearsal.settings import RehearsalOptions
+from ranksafe.runs.fit import as_forecast, forecast_of
+from ranksafe.runs.fit_arguments import Exposed
+from ranksafe.runs.model import (
+    Frame,
+    MemoryLine,
+    MemoryPeak,
+    Outcome,
+    RunRequest,
+    RunResult,
+)
 from ranksafe.source.position import Position, Range
 
 from .conftest import DEVICE_MAP, Editor, StartEditor, pull_capabilities
@@ -373,3 +385,28 @@ def test_a_run_leaves_the_forecast_alone_and_the_other_way_round(tmp_path: Path)
     findings.update(script, [of_run])
     findings.replace(script, [], of_forecast=True)
     assert findings.all() == [of_run]
+
+
+def test_what_is_tight_is_a_warning_where_most_is_held(tmp_path: Path) -> None:
+    script, size = tmp_path / "train.py", 20 * 2**30
+    frames = (Frame(str(script), 8, "main", in_user_code=True), Frame("/lib/model.py", 88, "call"))
+    peak = MemoryPeak(
+        *(0, 0, size, size, 0, 0, "forward", 2, 3, frames, {}, 0),
+        parts={"activations": size},
+        lines=(MemoryLine("activations", size, 9, frames),),
+    )
+    result = RunResult(
+        *("7", Outcome.SUCCEEDED, "simulated:1", (), (), (), (), (), 1.0, None, None),
+        memory=(peak,),
+    )
+    options = RehearsalOptions(device_model="h100", memory_bytes=21 * 2**30)
+    request = as_forecast(RunRequest(script, "simulated:1", rehearsal=options))
+    forecast = forecast_of(request, 1, result, None)
+    answer = Answer(request, 1, Exposed({}, {}), ("main()",), result, forecast)
+    (found,) = findings_of_answer(answer)
+    assert (found.level, found.kind, found.path) == (Level.WARNING, "tight", script)
+    assert found.range.start.line == 7
+    assert found.message.en.startswith("tight on 1 × NVIDIA H100 80GB HBM3: needs ")
+    assert [(each.path, each.range.start.line) for each in found.related] == [(script, 7)] * 3
+    assert answer.title("main()\n") == answer.title("main()")
+    assert (answer.title("main(1)") or found.message).en.endswith("(before the last edits)")

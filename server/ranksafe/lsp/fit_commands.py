@@ -33,14 +33,14 @@ async def fit(session: Session, uri: str, options: object = None) -> dict[str, A
     script = script_of(session, uri)
     devices = _devices(session, script, given)
     asked = _question(session, uri, devices)
-    if devices != session.user_state.of(script).fit and _names_devices(given):
-        session.user_state.remember(script, fit=devices)
     wants_search = given.get("search") is True
     last = session.forecasts.answer(script)
     if wants_search and last is not None and last.request == asked.request:
         # What is known already is not asked again.
         asked = replace(last, trials=()) if last.holds_for("\n".join(asked.lines)) else asked
     name = await session.forecasts.start(asked, most_runs=MOST_RUNS if wants_search else 0)
+    if devices != session.user_state.of(script).fit and _names_devices(given):
+        session.user_state.remember(script, fit=devices)
     return {"forecastId": name}
 
 

@@ -119,7 +119,11 @@ class Forecasts:
         going = _Going(f"forecast-{next(_numbers)}", progress, loop.create_future())
         self._going[script] = going
         progress.on_cancel(going.cancel)
-        await progress.begin()
+        try:
+            await progress.begin()
+        except BaseException:
+            del self._going[script]
+            raise
         self._lens_refresh.changed()
         work = _Work(self._client, loop, going, lambda answer: self._know(script, answer))
         threading.Thread(
