@@ -45,8 +45,8 @@ class Site(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, encrypted: ssl.SSLContext | None = None) -> None:
-        super().__init__((own_addresses()[0], 0), _Page)
+    def __init__(self, encrypted: ssl.SSLContext | None = None, address: str | None = None) -> None:
+        super().__init__((address or own_addresses()[0], 0), _Page)
         self.asked: list[tuple[str, dict[str, str]]] = []
         if encrypted is not None:
             self.socket = encrypted.wrap_socket(self.socket, server_side=True)
@@ -72,6 +72,8 @@ class _Page(BaseHTTPRequestHandler):
             self._answer(401, b"who are you?")
         elif path == "/moved":
             self._answer(302, b"", Location="/large")
+        elif path == "/elsewhere":
+            self._answer(302, b"", Location=self.path.partition("?")[2])
         elif path == "/large":
             self._answer(200, b"x" * LARGE)
         elif path == "/chunks":
@@ -232,6 +234,21 @@ except OSError as error:
         f"{own_addresses()[0]} wants to know who asks, and a rehearsal sends no token",
         only_reads,
     ]
+
+
+def test_nobody_outside_leads_the_reader_to_this_machine(site: Site, reading: Reading) -> None:
+    with Site(address="127.0.0.1") as private:
+        code = f"""
+import urllib.request
+try:
+    print(urllib.request.urlopen("http://{site.place}/elsewhere?http://{private.place}/page").read())
+except OSError as error:
+    print(error.reason.errno)
+"""
+        # The rehearsal's own 127.0.0.1 is asked, where nobody listens.
+        assert reading.run(code) == ["111"]
+        assert not private.asked
+        private.shutdown()
 
 
 @pytest.fixture
