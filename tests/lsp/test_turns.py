@@ -48,6 +48,14 @@ async def test_what_is_small_is_done_first() -> None:
     assert done == ["small", "large"]
 
 
+async def test_of_what_took_the_same_the_last_is_looked_at() -> None:
+    turns, done = Turns(), list[str]()
+    for name in ("first", "second", "third"):
+        turns.start(iter([busy(name, 0, done)]), lambda error: None)
+    await until(lambda: len(done) == 3)
+    assert done == ["third", "second", "first"]
+
+
 async def test_messages_are_read_in_between() -> None:
     turns, done, read = Turns(), list[str](), 0
     turns.start(iter([busy("large", STEPS, done)]), lambda error: None)
@@ -78,26 +86,36 @@ async def test_an_error_ends_that_piece_alone() -> None:
 
 async def test_abandoned_work_is_never_heard_of_again() -> None:
     turns, done = Turns(), list[str]()
-    job = turns.start(iter([busy("left", STEPS, done)]), lambda error: done.append("ended"))
+    left = busy("left", STEPS, done)
+
+    def work() -> None:
+        try:
+            left()
+        finally:
+            done.append("let go")
+
+    job = turns.start(iter([work]), lambda error: done.append("ended"))
     await asyncio.sleep(0.03)
     turns.abandon(job)
+    assert done == ["let go"]
     turns.start(iter([busy("next", 2, done)]), lambda error: None)
-    await until(lambda: bool(done))
+    await until(lambda: len(done) > 1)
     await asyncio.sleep(0.05)
-    assert done == ["next"]
+    assert done == ["let go", "next"]
 
 
 async def test_a_request_that_is_cancelled_leaves_its_work() -> None:
     turns, done = Turns(), list[str]()
-    waiting = asyncio.create_task(turns.result(busy("left", STEPS, done)))
-    await asyncio.sleep(0.03)
+    waiting = asyncio.create_task(turns.result(busy("left", 60, done)))
+    await asyncio.sleep(0)
     waiting.cancel()
     assert await turns.result(lambda: 7) == 7
     with pytest.raises(asyncio.CancelledError):
         await waiting
     with pytest.raises(ZeroDivisionError):
         await turns.result(lambda: 1 // 0)
-    assert done == []
+    await turns.result(busy("other", 120, done))
+    assert done == ["other"]
 
 
 async def test_the_end_leaves_nobody_waiting() -> None:

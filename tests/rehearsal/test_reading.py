@@ -168,7 +168,7 @@ def reading(tmp_path: Path) -> Reading:
 
 def test_it_reads(site: Site, reading: Reading) -> None:
     code = """
-import http.client, urllib.request
+import http.client, socket, urllib.request
 for path in ("page", "moved", "chunks"):
     answer = urllib.request.urlopen(f"http://{place}/{path}", timeout=60)
     print(answer.status, len(answer.read()))
@@ -177,6 +177,11 @@ for method in ("HEAD", "GET"):
     connection.request(method, "/page?of=two", headers={"Authorization": "secret", "Cookie": "secret", "Range": "bytes=1-"})
     answer = connection.getresponse()
     print(answer.status, answer.headers["Content-Length"], answer.read())
+host, port = place.split(":")
+with socket.socket() as plain:
+    print(plain.connect_ex((host, int(port))))
+    plain.sendall(b"GET /page HTTP/1.0\\r\\n\\r\\n")
+    print(plain.makefile("rb").read()[-6:])
 """
     assert reading.run(f"place = {site.place!r}" + code) == [
         "200 6",
@@ -184,17 +189,23 @@ for method in ("HEAD", "GET"):
         "200 12",
         "200 6 b''",
         "200 6 b'a page'",
+        "0",
+        "b'a page'",
     ]
-    _, headers = site.asked[-1]
+    _, headers = site.asked[-2]
     assert headers["Range"] == "bytes=1-"
     assert "secret" not in str(site.asked)
     assert reading.events("modified") == [f"read over the network: {own_addresses()[0]}"]
 
 
 def test_a_name_is_the_proxys_to_know(site: Site, reading: Reading) -> None:
-    code = "import urllib.request as r; print(r.urlopen('http://models.example/page').read())"
+    code = """
+import socket, urllib.request
+print(socket.gethostbyname("models.example") == socket.gethostbyname("models.example"))
+print(urllib.request.urlopen("http://models.example/page").read())
+"""
     proxy = {"http_proxy": f"http://{site.place}", "no_proxy": ""}
-    assert reading.run(code, proxy) == ["b'a page'"]
+    assert reading.run(code, proxy) == ["True", "b'a page'"]
     assert site.asked[0][0] == "GET http://models.example/page HTTP/1.1"
 
 
@@ -239,14 +250,18 @@ except OSError as error:
 def test_nobody_outside_leads_the_reader_to_this_machine(site: Site, reading: Reading) -> None:
     with Site(address="127.0.0.1") as private:
         code = f"""
-import urllib.request
+import json, pathlib, socket, urllib.request
 try:
     print(urllib.request.urlopen("http://{site.place}/elsewhere?http://{private.place}/page").read())
 except OSError as error:
     print(error.reason.errno)
+reader = json.loads(pathlib.Path({str(reading.run_directory)!r}, "rehearsal-network.json").read_text())
+with socket.create_connection(("127.0.0.1", reader["port"])) as asking:
+    asking.sendall(b"TO {private.place.replace(":", " ")}\\nGET /page HTTP/1.1\\r\\nHost: site\\r\\n\\r\\n")
+    print(asking.recv(100).split()[1])
 """
-        # The rehearsal's own 127.0.0.1 is asked, where nobody listens.
-        assert reading.run(code) == ["111"]
+        # The rehearsal's own 127.0.0.1 is asked, where nobody listens; the reader itself asks none.
+        assert reading.run(code) == ["111", "b'403'"]
         assert not private.asked
         private.shutdown()
 
