@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from ranksafe.localization import Language
 from ranksafe.runs.diagnosis.attempts import is_recovered, last_attempt
-from ranksafe.runs.diagnosis.came_late import with_late_rank
 from ranksafe.runs.diagnosis.common_failure import (
     LAUNCHER_WORDS,
     RESTARTED,
@@ -18,15 +17,18 @@ from ranksafe.runs.diagnosis.common_failure import (
     kind_of,
     ranks_alike,
 )
-from ranksafe.runs.diagnosis.differing_counts import with_differing_counts
-from ranksafe.runs.diagnosis.growing_memory import with_growing_memory
-from ranksafe.runs.diagnosis.last_lines import last_lines
-from ranksafe.runs.diagnosis.logged_before import with_logged_before
+from ranksafe.runs.diagnosis.logged_before import logged_before
 from ranksafe.runs.diagnosis.loose_tracebacks import NO_RANK, add_loose
 from ranksafe.runs.diagnosis.lost_threads import add_threads, of_threads
-from ranksafe.runs.diagnosis.mentioned import with_mentions
+from ranksafe.runs.diagnosis.mentioned import mentions
+from ranksafe.runs.diagnosis.own_lines import OwnLines
 from ranksafe.runs.diagnosis.survived import counts_on, final, last_traceback, went_on
-from ranksafe.runs.diagnosis.whole_log import finished, is_of_the_command
+from ranksafe.runs.diagnosis.whole_log import (
+    facts_of_the_whole,
+    finished,
+    is_of_the_command,
+    with_complaint,
+)
 from ranksafe.runs.explain.deaths import CRASHES
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence, fatal_frames
 from ranksafe.runs.explain.explain import explain
@@ -37,6 +39,7 @@ from ranksafe.runs.explain.printed import (
     is_exception,
     printed_failure,
 )
+from ranksafe.runs.explain.signatures import with_notes
 from ranksafe.runs.explain.traceback_text import (
     cut_traceback,
     locate_tracebacks,
@@ -95,19 +98,23 @@ def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
     evidence = evidence_of(said)
     evidence.alike = ranks_alike(evidence, said)
     evidence.open_ended = is_open_ended(evidence, said)
-    evidence.last_lines = last_lines(said)
+    own = OwnLines(said)
+    evidence.last_lines = own.last_of_ranks()
     user_code = UserCode((), anywhere=True)
     failures, _ = explain(evidence, user_code, language)
-    failures = [with_logged_before(failure, evidence, said, user_code) for failure in failures]
-    failures = [_with_printed_elsewhere(failure, evidence, said) for failure in failures]
+    failures = [with_complaint(failure, said) for failure in failures]
+    for failure in failures[:1]:
+        rank = None if failure.rank is None else evidence.ranks.get(failure.rank)
+        facts = [
+            *own.facts(failure, evidence),
+            *logged_before(rank, said, own, user_code),
+            *mentions(failure, own),
+            *facts_of_the_whole(failure, said, evidence.launcher),
+        ]
+        failures[0] = with_notes(failure, "notes_of_logs", evidence, facts)
     if failures and (evidence.alike or is_of_the_command(failures[0])):
         failures = [replace(failures[0], rank=None)]
     return [finished(failure, said, evidence.launcher) for failure in failures]
-
-
-def _with_printed_elsewhere(failure: Failure, evidence: Evidence, said: SaidBy) -> Failure:
-    failure = with_growing_memory(with_late_rank(failure, evidence, said), said)
-    return with_mentions(with_differing_counts(failure, said), evidence, said)
 
 
 def evidence_of(said: SaidBy) -> Evidence:

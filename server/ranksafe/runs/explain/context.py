@@ -7,10 +7,9 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ranksafe.localization import both
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.launcher_report import LauncherReport
-from ranksafe.runs.explain.signatures import match, note_on
+from ranksafe.runs.explain.signatures import match, with_notes
 from ranksafe.runs.explain.what_others_did import (
     compared,
     with_last_line,
@@ -87,11 +86,7 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
     if began == _CRASH and failure.rank in _aborted(report):
         failure = _uncaught_in_cpp(failure, evidence)
     failure = _said_elsewhere(failure, evidence)
-    facts = "\n".join(_facts(failure, evidence, report))
-    note, instead = note_on(failure, evidence, facts)
-    if note is not None:
-        told = note if instead else both(failure.explanation, note)
-        failure = replace(failure, explanation=told)
+    failure = with_notes(failure, "notes", evidence, _facts(failure, evidence, report))
     add = _ADDITIONS.get(failure.kind) or _ADDITIONS.get(began)
     return failure if add is None else add(failure, evidence, report)
 

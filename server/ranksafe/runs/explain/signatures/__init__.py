@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
-from ranksafe.localization import Translated
+from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.signatures.signature import Known, Signature, signatures_about
 from ranksafe.runs.model import Failure, Frame
@@ -66,17 +68,22 @@ def match(
     return None
 
 
-def note_on(failure: Failure, evidence: Evidence, facts: str) -> tuple[Translated | None, bool]:
-    """What the rest of the run adds to a failure of a known kind, and whether it replaces what was said of it.
+def with_notes(failure: Failure, subject: str, evidence: Evidence, facts: Iterable[str]) -> Failure:
+    """The failure with what the rows of a file add to failures of its kind; the first `instead` counts.
 
     ``facts``: see `Known`.
     """
-    known = Known(failure.frames, evidence=evidence, facts=facts)
-    for note in signatures_about("notes"):
-        told = note.told(failure.message, known) if note.kind == failure.kind else None
-        if told is not None:
-            return told, note.instead
-    return None, False
+    known = Known(failure.frames, evidence=evidence, facts="\n".join(facts))
+    before = failure.explanation
+    for note in signatures_about(subject):
+        if not re.fullmatch(note.kind, failure.kind):
+            continue
+        said, told = failure.explanation, note.told(failure.message, known)
+        if told is None or (note.instead and said is not before):
+            continue
+        explanation = told if note.instead else both(told, said) if note.first else both(said, told)
+        failure = replace(failure, explanation=explanation)
+    return failure
 
 
 def candidates_of(kind: str) -> tuple[str, ...]:
@@ -91,7 +98,7 @@ __all__ = [
     "Signature",
     "candidates_of",
     "match",
-    "note_on",
     "signatures",
     "signatures_about",
+    "with_notes",
 ]

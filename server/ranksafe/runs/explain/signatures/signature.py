@@ -99,6 +99,7 @@ class Signature:
     """A failure known by its text, and where needed by what else is known of it."""
 
     kind: str
+    """Of a note, an expression of the kinds that it is about."""
     pattern: re.Pattern[str]
     """Searched in "Type: message" and in launcher output; named groups fill the explanation's placeholders."""
     explanation: Translated
@@ -125,6 +126,8 @@ class Signature:
     """Worth saying even where the run went on."""
     instead: bool = False
     """Of a note: says better what the failure's own explanation says."""
+    first: bool = False
+    """Of a note: comes before the failure's own explanation."""
     elaborate: Elaborate | None = None
     """Makes the explanation, where numbers have to be compared; `explanation` is the least that can be said."""
     plain: bool = False

@@ -1,0 +1,208 @@
+"""What the ranks of a log say by their own lines, those that are no failure's: facts that notes may ask for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ranksafe.runs.diagnosis.common_failure import kind_of
+from ranksafe.runs.explain.evidence import Evidence
+from ranksafe.runs.log_text.progress import is_end, is_progress
+from ranksafe.runs.log_text.reader import Line, SaidBy
+from ranksafe.runs.model import Failure
+
+_OF_A_FAILURE = re.compile(
+    r"^(?:\[default\d+\]:)?\[rank\d+\]:|^\W*\[\d+\]:?\s*$|local_rank|exitcode|Error\b|Exception\b|Traceback|Warning\b|SIG[A-Z]{3}"
+)
+"""What torch and launchers print of failures."""
+_MARK = re.compile(
+    r"\[default(?P<default>\d{1,3})\]:?|\[GPU ?(?P<gpu>\d{1,3})\]:?|\b(?:task|proc(?:ess)?) ?(?P<task>\d{1,2})[\]:|]"
+    r"|\[?\b(?i:rank)[\"']?[ _]?[=:#]? ?(?P<rank>\d+)\b\]?:?"
+)
+"""torchrun's ``--tee``, a logger's or a program's own mark, and that of torch's examples."""
+_NUMBERED = re.compile(r"^.{0,40}?(?:\[(?P<bare>\d{1,2})\]|\b[rR](?P<letter>\d{1,2})\b)")
+"""A number alone, which is a rank's where all of them are there and no other."""
+_OF_SIZE = re.compile(r"[\[(](?P<rank>\d{1,3})/(?P<size>[1-9]\d{0,2})[\])]")
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d|\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?|\bpid\W{0,2}\d+", re.IGNORECASE
+)
+_THINGS = (
+    r"batch(?:es)?|steps?|iterations?|samples?|examples?|pairs?|rows?|items?|records?|doc(?:ument)?s?|files?|shards?"
+    r"|parts?|images?|tokens?|words?|class(?:es)?|labels?|sequences?|sentences?|episodes?|users?|graphs?|patients?"
+    r"|utterances?|clips?|entries|points?|windows?|reads?|params?|parameters?|lines?|vocab(?:ulary)?|size|len(?:gth)?"
+)
+_COUNT = re.compile(
+    rf"(?P<before>\b\d[\d,_]*) (?:\w+ )?(?:{_THINGS})\b|\b(?:{_THINGS})\b(?: of| is|:| =|=|)\W?(?P<after>\d[\d,_]*)\b",
+    re.IGNORECASE,
+)
+_TOTAL = re.compile(
+    r"\b(?:steps|batches|iterations)\b\W{0,3}\d|(?<!of )\b\d+ (?:steps|batches|iterations)\b",
+    re.IGNORECASE,
+)
+"""How many there are, and not at which one the rank is."""
+_EPOCH = re.compile(r"\bepoch\W{0,3}\d+", re.IGNORECASE)
+_NUMBER = re.compile(r"\d+")
+_FRACTION = re.compile(r"\d\.\d")
+_MEMORY = re.compile(
+    r"\b(?P<name>(?:max_?)?(?:rss|host_?mem(?:ory)?|cpu_?mem(?:ory)?|ram|mem(?:ory)?(?:_?usage)?)(?:_?(?:mb|gb|mib|gib))?)"
+    r"\b[\"']?\W{0,3}(?P<size>\d+(?:\.\d+)?) ?(?P<unit>[KMG]i?B|[KMG])?",
+    re.IGNORECASE,
+)
+_OF_GPU = re.compile(r"gpu|cuda|alloc", re.IGNORECASE)
+_GREW = 1.5
+_LEAST = 3
+_LONGEST = 120
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLine:
+    """A line that a program printed."""
+
+    at: int
+    text: str
+    rank: int | None
+    """The rank that it names."""
+    words: str
+    """The line without that mark."""
+
+
+class OwnLines:
+    """The beginning and the end of a log, read once."""
+
+    def __init__(self, said: SaidBy) -> None:
+        self.all: list[Line] = sorted(dict((*said.head, *said.tail)).items())
+        """As they stood, whoever said them."""
+        printed = [(at, text.strip()) for at, text in self.all if not _OF_A_FAILURE.search(text)]
+        read = _rank_reader([text for _, text in printed])
+        self.printed = [OwnLine(at, text, *read(text)) for at, text in printed]
+        self._end = said.tail[0][0] if said.tail else 0
+
+    def last_of_ranks(self) -> dict[int, str]:
+        """What each rank that a line names printed last."""
+        named = (each for each in self.printed if each.rank is not None)
+        return {each.rank or 0: each.text[:_LONGEST] for each in named}
+
+    def facts(self, failure: Failure, evidence: Evidence) -> Iterator[str]:
+        """What these lines show next to a failure."""
+        for rank, line in evidence.last_lines.items():
+            if rank == failure.rank:
+                yield f"rank {rank} printed last: {line}"
+        done = {
+            each.rank: each.text
+            for each in self.printed
+            if each.at >= self._end and each.rank is not None and is_end(each.text)
+        }
+        if len(done) == 1 and failure.rank not in done:
+            ((rank, text),) = done.items()
+            yield f"rank {rank} had finished: {text[:_LONGEST]}"
+        if late := self._late_rank(failure, evidence):
+            yield f"rank {late.rank} was at work until its end: {late.text[:_LONGEST]}"
+        if told := self._differing_counts():
+            ranks = sorted(told.items())[:_SHOWN]
+            yield "counts differ: " + ", ".join(
+                f'rank {rank}: "{text[:_LONGEST]}"' for rank, text in ranks
+            )
+        yield from self._growing_memory(failure.rank)
+
+    def _late_rank(self, failure: Failure, evidence: Evidence) -> OwnLine | None:
+        """What the only rank that had not failed when the others' patience ended printed last before its own end.
+
+        What a rank printed between the others' timeout and its own traceback was not held back in a buffer: that would
+        come after the traceback, when the process ends.
+        """
+        waited = evidence.ranks.get(failure.rank) if failure.rank is not None else None
+        since = waited.raised_at if waited is not None else None
+        if since is None or since < 0:
+            return None
+        late = {
+            number: rank.raised_at
+            for number, rank in evidence.ranks.items()
+            if rank.raised is not None
+            and rank.raised_at is not None
+            and rank.raised_at > since
+            and kind_of(rank.raised) == "peer-lost"
+        }
+        if len(late) != 1:
+            return None
+        ((number, ended),) = late.items()
+        meanwhile = (
+            each
+            for each in reversed(self.printed)
+            if since < each.at < ended and each.rank == number
+        )
+        return next(meanwhile, None)
+
+    def _differing_counts(self) -> dict[int, str]:
+        """The last line of one form that every rank printed, where a count in it is not the same; else nothing."""
+        forms: dict[str, dict[int, tuple[str, tuple[str, ...]]]] = {}
+        ranks: set[int] = set()
+        for line in self.printed:
+            if line.rank is None or (is_progress(line.text) and not _TOTAL.search(line.text)):
+                continue
+            ranks.add(line.rank)
+            words = _TIME.sub("", line.words)
+            if _COUNT.search(words) and not _FRACTION.search(words):
+                epoch = _EPOCH.search(words)
+                form = f"{_NUMBER.sub('#', words)} {epoch[0] if epoch else ''}"
+                counts = tuple(
+                    found["before"] or found["after"] for found in _COUNT.finditer(words)
+                )
+                forms.setdefault(form, {})[line.rank] = line.text, counts
+        for last in reversed(forms.values()):
+            if last.keys() == ranks and len({counts for _, counts in last.values()}) > 1:
+                return {rank: text for rank, (text, _) in last.items()}
+        return {}
+
+    def _growing_memory(self, rank: int | None) -> Iterator[str]:
+        """The first and the last size of a process that was printed, where it only grew."""
+        printed: dict[str, list[tuple[float, str]]] = {}
+        for line in self.printed:
+            found = _MEMORY.search(line.text)
+            if found is None or _OF_GPU.search(line.text):
+                continue
+            if line.rank is None or rank is None or line.rank == rank:
+                shown = found["size"] + (found["unit"] or "")
+                printed.setdefault(found["name"], []).append((float(found["size"]), shown))
+        for name, sizes in printed.items():
+            amounts = [amount for amount, _ in sizes]
+            grew = amounts == sorted(amounts) and amounts[-1] > _GREW * amounts[0]
+            if grew and len(amounts) >= _LEAST:
+                yield f"memory grew: {name} from {sizes[0][1]} to {sizes[-1][1]}"
+                return
+
+
+def _rank_reader(texts: Sequence[str]) -> Callable[[str], tuple[int | None, str]]:
+    """Tells the rank that a line names, and the line without that mark.
+
+    Marks such as ``[0/2]`` or ``[1]`` count if the lines have one of every rank and none that is no rank's.
+    """
+    of_size = _OF_SIZE if _has_every_rank(texts) else None
+    numbered = _NUMBERED if _are_numbered(texts) else None
+
+    def read(text: str) -> tuple[int | None, str]:
+        for pattern in (_MARK, of_size, numbered):
+            found = pattern.search(text) if pattern else None
+            if found is not None:
+                # A mark of --tee and torch's own may both stand there.
+                rank = next(int(group) for group in found.groups() if group is not None)
+                return rank, (text[: found.start()] + text[found.end() :]).strip()
+        return None, text
+
+    return read
+
+
+def _has_every_rank(texts: Sequence[str]) -> bool:
+    found = [match for text in texts if (match := _OF_SIZE.search(text))]
+    sizes = {int(match["size"]) for match in found}
+    return len(sizes) == 1 and {int(match["rank"]) for match in found} == set(range(*sizes))
+
+
+def _are_numbered(texts: Sequence[str]) -> bool:
+    """Whether many lines begin with a number, and these are all from 0 to the highest of them."""
+    found = [match for text in texts if (match := _NUMBERED.search(text))]
+    numbers = {int(match["bare"] or match["letter"]) for match in found}
+    return (
+        len(numbers) > 1 and numbers == set(range(len(numbers))) and len(found) >= 2 * len(numbers)
+    )
