@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 from ranksafe.runs.diagnosis.diagnose import diagnose, diagnose_said
-from ranksafe.runs.log_text import LogReader
+from ranksafe.runs.log_text.reader import LogReader
 from ranksafe.runs.model import Failure
 
 _LOGS = Path(__file__).parent / "logs" / "complete"

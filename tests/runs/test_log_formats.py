@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from ranksafe.runs.diagnosis.diagnose import diagnose_said
-from ranksafe.runs.log_text import LogReader
+from ranksafe.runs.log_text.reader import LogReader
 
 _LOGS = Path(__file__).parent / "logs" / "complete"
 _NAMES = (

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from ranksafe.runs.diagnosis.diagnose import diagnose, diagnose_said
-from ranksafe.runs.log_text import LogReader
 from ranksafe.runs.log_text.decode import Decoder
 from ranksafe.runs.log_text.excerpt import Excerpt, is_telling, telling_places
 from ranksafe.runs.log_text.prefixes import Prefixes, pieces
 from ranksafe.runs.log_text.progress import is_bar, is_completion, is_progress
+from ranksafe.runs.log_text.reader import LogReader
 
 _LOGS = Path(__file__).parent / "logs"
 

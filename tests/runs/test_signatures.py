@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+import ranksafe.runs.explain.signatures
 from ranksafe.runs.diagnosis.diagnose import diagnose
 from ranksafe.runs.explain.signatures import match, signatures, signatures_about
 from ranksafe.runs.explain.signatures.signature import Signature
@@ -13,6 +15,7 @@ from ranksafe.runs.model import Frame
 
 _USER = "/home/user/train.py"
 _WITHOUT_EXAMPLE, _WITHOUT_SOURCE = 96, 206
+_FOLDER = Path(ranksafe.runs.explain.signatures.__file__).parent
 
 
 def _frames(*places: str) -> tuple[Frame, ...]:
@@ -336,10 +339,14 @@ def test_a_known_message_is_looked_at_in_a_log(text: str) -> None:
     assert any(is_telling(line) for line in text.splitlines())
 
 
-@pytest.mark.parametrize("entry", signatures(), ids=lambda entry: entry.kind)
+_EVERY = [row for path in sorted(_FOLDER.glob("*.json")) for row in signatures_about(path.stem)]
+
+
+@pytest.mark.parametrize("entry", _EVERY, ids=lambda entry: entry.kind)
 def test_every_signature_is_complete(entry: Signature) -> None:
     """No placeholder without a value, whichever optional parts of the pattern take part."""
-    groups = entry.pattern.groupindex
+    searched = (entry.pattern, entry.needs.printed, entry.needs.facts)
+    groups = {name for each in searched if each is not None for name in each.groupindex}
     optional = {name for name in groups if f"[[{{{name}}}" in entry.explanation.en}
     optional |= set(re.findall(r"\{(\w+)\}", " ".join(_OPTIONAL.findall(entry.explanation.en))))
     for present in (set(groups), set(groups) - optional):

@@ -17,7 +17,7 @@ from ranksafe.cli.terminal import Style, fail, harmless, style_for
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.diagnosis.follow_log import FollowedLog, same_failure
 from ranksafe.runs.explain.printed import ends_in_error
-from ranksafe.runs.log_text import is_binary
+from ranksafe.runs.log_text.decode import is_binary
 from ranksafe.runs.model import Failure
 from ranksafe.runs.serialize import failure_json
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from ranksafe.runs.diagnosis.survived import went_on
-from ranksafe.runs.log_text.reader import Line, SaidBy
+from ranksafe.runs.log_text.reader import Line, SaidBy, Stream
 
 _SAW: Final = "failed (exitcode: "
 _REPORTED = (
@@ -64,5 +65,5 @@ def _last_report(said: SaidBy) -> int | None:
     )
 
 
-def _after(at: int, lines: list[Line]) -> list[Line]:
-    return [line for line in lines if line[0] > at]
+def _after(at: int, lines: Iterable[Line]) -> Stream:
+    return Stream(line for line in lines if line[0] > at)

@@ -44,7 +44,7 @@ def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
     }
     loose: dict[float | None, Raised] = {}
     for lines in said.others:
-        found = locate_tracebacks(lines)
+        found = lines.once(locate_tracebacks)
         # What stands after the launcher's own exception is of those who started it.
         over = max(
             (each.first for each in found if not counts(each) and not each.ignored), default=0

@@ -43,6 +43,7 @@ from ranksafe.runs.explain.signatures import with_notes
 from ranksafe.runs.explain.traceback_text import (
     cut_traceback,
     locate_tracebacks,
+    loose_lines,
     outside,
 )
 from ranksafe.runs.log_text.reader import Line, LogReader, SaidBy
@@ -201,7 +202,7 @@ def _rank(
 ) -> RankEvidence:
     lines = said.ranks[number]
     rank = RankEvidence(number, errors=text)
-    found = every = locate_tracebacks(lines)
+    found = every = lines.once(locate_tracebacks)
     if not ended and not uncaught:
         found = final(found, said, ended)
     kept = {each.first for each in found if not each.ignored}
@@ -234,7 +235,7 @@ def _add_printed(
 ) -> None:
     """A message of a launcher, a scheduler or of C++ that is known by itself."""
     for lines in said.others:
-        free = outside(lines, locate_tracebacks(lines))
+        free = lines.once(loose_lines)
         printed = printed_failure(free, _survived(free, said, ended))
         if printed is None or (report.exits and printed.signature.kind == _STOPPED):
             continue

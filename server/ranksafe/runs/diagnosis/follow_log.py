@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ranksafe.localization import Language
 from ranksafe.runs.diagnosis.diagnose import diagnose_said, ended_badly
-from ranksafe.runs.log_text import LogReader
+from ranksafe.runs.log_text.reader import LogReader
 from ranksafe.runs.model import Failure
 
 _PAUSE = 0.5

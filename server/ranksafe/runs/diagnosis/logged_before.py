@@ -12,7 +12,7 @@ from ranksafe.runs.diagnosis.own_lines import OwnLines
 from ranksafe.runs.explain.evidence import RankEvidence
 from ranksafe.runs.explain.locate import UserCode, innermost_user_frame
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
-from ranksafe.runs.log_text.reader import SaidBy
+from ranksafe.runs.log_text.reader import SaidBy, Stream
 
 _WARNS = re.compile(
     r"(?P<file>[^\s:]+\.py):(?P<line>\d+): (?:Runtime|User)Warning: "
@@ -47,11 +47,11 @@ def _last_logged(rank: RankEvidence, said: SaidBy) -> Located | None:
     """The last traceback that the rank logged; none where it logged that one again and again, or the same failed it."""
     if rank.raised is None or rank.raised_at is None or rank.raised_at < 0:
         return None
-    own = said.ranks.get(rank.rank, [])
+    own = said.ranks.get(rank.rank, Stream())
     found = [
         each
         for lines in (own, *said.others)
-        for each in locate_tracebacks(lines)
+        for each in lines.once(locate_tracebacks)
         if each.logged
         and each.last < rank.raised_at
         and not follows(each.raised)

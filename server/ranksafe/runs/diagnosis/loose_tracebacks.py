@@ -13,7 +13,7 @@ from ranksafe.runs.explain.interleaved import interleaved_traceback
 from ranksafe.runs.explain.launcher_report import UNKNOWN_RANK, LauncherReport
 from ranksafe.runs.explain.printed import printed_failure
 from ranksafe.runs.explain.slurm_tasks import exited_rank
-from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks, outside
+from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks, loose_lines
 from ranksafe.runs.explain.unfold import announced_rank, spawned_rank
 from ranksafe.runs.log_text.prefixes import RANK_IN_TEXT
 from ranksafe.runs.log_text.reader import SaidBy
@@ -47,7 +47,7 @@ def add_loose(
     found = [
         each
         for lines in said.others
-        for each in not_gone_on(final(locate_tracebacks(lines), said, ended), lines, exits)
+        for each in not_gone_on(final(lines.once(locate_tracebacks), said, ended), lines, exits)
     ]
     if not found:
         if ended and all(rank.raised is None for rank in ranks.values()):
@@ -101,7 +101,7 @@ def _rank_of(
 def _is_printed(said: SaidBy) -> bool:
     """Whether a message that is known by itself stands outside of tracebacks."""
     for lines in said.others:
-        printed = printed_failure(outside(lines, locate_tracebacks(lines)))
+        printed = printed_failure(lines.once(loose_lines))
         if printed is not None and not printed.secondary:
             return True
     return False
@@ -114,7 +114,7 @@ def _first(*numbers: int | None) -> int | None:
 def _add_interleaved(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
     """What several processes raised alike, where each wrote into the others' tracebacks."""
     for lines in said.others:
-        read = interleaved_traceback(outside(lines, locate_tracebacks(lines)))
+        read = interleaved_traceback(lines.once(loose_lines))
         if read is not None and not follows(read[0]):
             ranks[NO_RANK] = RankEvidence(NO_RANK, raised=read[0], raised_at=LOOSE)
             return

@@ -22,7 +22,7 @@ def of_threads(found: Iterable[Located], rank: RankEvidence) -> list[Raised]:
 def add_threads(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
     """The same from tracebacks of nobody, where only one rank waited in vain, or all threads say the same."""
     starved = [rank for rank in ranks.values() if rank.raised and is_starved(rank.raised)]
-    loose = [each for lines in said.others for each in locate_tracebacks(lines)]
+    loose = [each for lines in said.others for each in lines.once(locate_tracebacks)]
     gists = {gist(each.raised) for each in loose if each.raised.where}
     for rank in starved:
         if not rank.thread_errors and (len(starved) == 1 or len(gists) == 1):

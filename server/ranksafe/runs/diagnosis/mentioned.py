@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from ranksafe.runs.diagnosis.own_lines import OwnLines
-from ranksafe.runs.explain.traceback_text import locate_tracebacks, outside
+from ranksafe.runs.explain.traceback_text import loose_lines
 from ranksafe.runs.model import Failure
 
 _FILE = re.compile(r"\AFileNotFoundError: .*?'(?P<path>[^'\n]+)'(?:\s|\Z)")
@@ -29,7 +29,7 @@ def mentions(failure: Failure, own: OwnLines) -> Iterator[str]:
     missing, key = _FILE.search(failure.message), _KEY.search(failure.message)
     if missing is None and key is None:
         return
-    outer = {at for at, _ in outside(own.all, locate_tracebacks(own.all))}
+    outer = {at for at, _ in loose_lines(own.all)}
     stood = dict(own.all)
     lines = [
         each.text

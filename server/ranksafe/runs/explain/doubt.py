@@ -14,7 +14,7 @@ from typing import Any
 
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import translated_from
-from ranksafe.runs.explain.signatures import candidates_of
+from ranksafe.runs.explain.signatures import candidates_of, meaning_of
 from ranksafe.runs.model import Failure
 
 REFUSED = frozenset({"network", "terminal", "unavailable", "limit"})
@@ -254,7 +254,8 @@ def cause(doubt: Doubt) -> Translated:
     first = next((each for each in doubt.touches if each.is_refusal), stand_ins[-1])
     sentence = _REFUSAL if first.is_refusal else _STAND_IN
     told = sentence.filled(what=first.message, place=f"{Path(first.file).name}:{first.line}")
-    return both(told, REMEDIES.get(first.kind, REMEDIES["unavailable"]))
+    remedy = meaning_of("remedies", first.kind) or meaning_of("remedies", "unavailable")
+    return told if remedy is None else both(told, remedy)
 
 
 _REFUSAL = Translated(
@@ -265,70 +266,3 @@ _STAND_IN = Translated(
     en="What failed comes of something that the rehearsal put in the place of the real one ({place}): {what}.",
     zh_cn="失败源于预演用来代替真实内容的替身（{place}）：{what}。",
 )
-REMEDIES = {
-    "network": Translated(
-        en="Download what the script needs before the rehearsal.",
-        zh_cn="请在预演之前下载脚本所需的内容。",
-    ),
-    "unavailable": Translated(
-        en="Put it where the script finds it without a network, then rehearse again.",
-        zh_cn="请将其放到脚本无需网络即可找到的位置，然后重新预演。",
-    ),
-    "terminal": Translated(
-        en="Let the script do without a terminal, as it has to in a job, too.",
-        zh_cn="请让脚本在没有终端时也能运行，作业中同样没有终端。",
-    ),
-    "limit": Translated(
-        en="Where the script can do without it, let it; else this part shows only on real GPUs.",
-        zh_cn="若脚本可以不用它，请改为不用；否则这部分只能在真实 GPU 上体现。",
-    ),
-    "dataset": Translated(
-        en="With the real dataset in the cache, --shrink off rehearses with it.",
-        zh_cn="若真实数据集已在缓存中，--shrink off 会用它进行预演。",
-    ),
-    "pictures": Translated(
-        en="With the real pictures where the script looks for them, the rehearsal takes those.",
-        zh_cn="若真实图片位于脚本查找之处，预演会使用它们。",
-    ),
-    "model": Translated(
-        en="With the real model in the cache, --shrink off rehearses with it.",
-        zh_cn="若真实模型已在缓存中，--shrink off 会用它进行预演。",
-    ),
-    "adapter": Translated(
-        en="With the real adapter in the cache, --shrink off rehearses with it.",
-        zh_cn="若真实适配器已在缓存中，--shrink off 会用它进行预演。",
-    ),
-    "tokenizer": Translated(
-        en="With the real tokenizer in the cache, the rehearsal takes that.",
-        zh_cn="若真实分词器已在缓存中，预演会使用它。",
-    ),
-    "processor": Translated(
-        en="With the real processor in the cache, the rehearsal takes that.",
-        zh_cn="若真实处理器已在缓存中，预演会使用它。",
-    ),
-    "metric": Translated(
-        en="Load the real metric once, so that it is in the cache.",
-        zh_cn="请先加载一次真实指标，使其进入缓存。",
-    ),
-    "tracker": Translated(
-        en="Trackers contact nobody in a rehearsal: let the script do without what they return.",
-        zh_cn="预演中实验跟踪器不联系任何服务器：请让脚本不依赖其返回值。",
-    ),
-    "library": Translated(
-        en="Let the script do without it where it does not answer.",
-        zh_cn="请让脚本在它不作答时也能运行。",
-    ),
-    "short-epoch": Translated(
-        en="--steps 0 cuts nothing and runs to the end.",
-        zh_cn="--steps 0 不做任何缩减，一直运行到结束。",
-    ),
-    "batch": Translated(
-        en="Without --shrink work the batches are as large as the script says.",
-        zh_cn="不使用 --shrink work 时，批次大小与脚本所写一致。",
-    ),
-    "hub": Translated(
-        en="Nothing is sent to the hub in a rehearsal: let the script do without what it answers.",
-        zh_cn="预演中不会向 hub 发送任何内容：请让脚本不依赖其应答。",
-    ),
-}
-"""What the user can do, by the kind of the entry."""

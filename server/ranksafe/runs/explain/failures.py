@@ -19,7 +19,7 @@ from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.going_down import hidden_cause
 from ranksafe.runs.explain.locate import APPROXIMATE, UserCode, innermost_user_frame
 from ranksafe.runs.explain.printed import printed_failure
-from ranksafe.runs.explain.signatures import Signature, match
+from ranksafe.runs.explain.signatures import Signature, match, signatures_about
 from ranksafe.runs.explain.traceback_text import parse_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank, unfold
 from ranksafe.runs.explain.unlisted import UNKNOWN, quoted_from_worker, unlisted
@@ -226,51 +226,6 @@ def _located(failure: Failure) -> Failure:
 
 
 _KILLED = Translated(en="killed by {signal}", zh_cn="被 {signal} 终止")
-_OF_SIGNAL = {
-    "SIGKILL": Translated(
-        en="The rank was killed without a chance to say why. Usually the machine ran out of memory (look at the "
-        "kernel's log), or somebody or a scheduler killed it.",
-        zh_cn="该 rank 被强制终止，来不及说明原因。通常是机器内存不足（请查看内核日志），或被人或调度器终止。",
-    ),
-    "SIGSEGV": Translated(
-        en="Compiled code accessed memory it may not. Suspect packages built for another version of torch; with "
-        "PYTHONFAULTHANDLER=1 the Python line is printed.",
-        zh_cn="编译代码非法访问了内存。请检查为其他版本 torch 构建的包；设置 PYTHONFAULTHANDLER=1 会打印 Python 行。",
-    ),
-    "SIGABRT": Translated(
-        en="Compiled code ended the rank on purpose; its last lines on standard error say why.",
-        zh_cn="编译代码主动终止了该 rank；原因见标准错误的最后几行。",
-    ),
-    "SIGXCPU": Translated(
-        en="The process used up the processor time that it may have (ulimit -t, mostly on login nodes): run where "
-        "there is no such limit, or as a job.",
-        zh_cn="进程用尽了允许的处理器时间（ulimit -t，多见于登录节点）：请在没有此限制处运行，或作为作业提交。",
-    ),
-    "SIGXFSZ": Translated(
-        en="The process wrote a file beyond the size that it may have (ulimit -f).",
-        zh_cn="进程写入的文件超出了允许的大小（ulimit -f）。",
-    ),
-    "SIGHUP": Translated(
-        en="The terminal or the connection that the run was started from was closed: use tmux, nohup, or a job.",
-        zh_cn="启动运行的终端或连接已关闭：请使用 tmux、nohup 或作业。",
-    ),
-    "SIGFPE": Translated(
-        en="Compiled code divided a whole number by zero, or the like.",
-        zh_cn="编译代码出现整数除以零之类的错误。",
-    ),
-    "SIGILL": Translated(
-        en="Compiled code uses an instruction that this processor does not have: it was built for another one.",
-        zh_cn="编译代码使用了本处理器不支持的指令：它是为其他处理器构建的。",
-    ),
-    "SIGBUS": Translated(
-        en="Memory that a file stands behind could not be provided: /dev/shm is full (enlarge it with docker run "
-        "--shm-size, or use fewer DataLoader workers), or a memory-mapped file got shorter while it was read, "
-        "because another rank or process wrote it anew.",
-        zh_cn="由文件支持的内存无法提供：/dev/shm 已满（用 docker run --shm-size 增大，或减少 DataLoader worker 数），"
-        "或内存映射的文件在读取期间变短，因为其他 rank 或进程重写了它。",
-    ),
-}
-_OTHER_SIGNAL = Translated(en="A signal ended the rank.", zh_cn="该 rank 被信号终止。")
 _EXITED = Translated(
     en="The rank ended itself with an exit status and without an exception; the other ranks then lost their "
     "connection to it.",
@@ -294,9 +249,10 @@ def _silent(death: Death, language: Language) -> Failure:
     )
     known = match(told.raised.text) if told is not None else None
     if status < 0:
-        kind = "killed" if signal_name(status) == "SIGKILL" else "fatal-signal"
-        message = _KILLED.in_language(language).format(signal=signal_name(status))
-        explanation = _OF_SIGNAL.get(signal_name(status), _OTHER_SIGNAL)
+        name = signal_name(status)
+        of_signal = next(each for each in signatures_about("signals") if each.pattern.search(name))
+        kind, explanation = of_signal.kind, of_signal.explanation
+        message = _KILLED.in_language(language).format(signal=name)
     else:
         kind = "exit-status"
         how = "os._exit" if rank.os_exit is not None else "sys.exit" if rank.exit_frames else ""

@@ -222,9 +222,7 @@ def _announced(root: Failure, rehearsal: Rehearsal, language: Language) -> Failu
 
 
 def _as_limit(failure: Failure, kind: str) -> Failure:
-    before = limits.OF_KIND.get(kind)
-    after = limits.EXPLANATION
-    explanation = after if before is None else both(before, after)
+    explanation = limits.explained(kind)
     return replace(failure, kind=kind, code=None, explanation=explanation, root_cause=True)
 
 

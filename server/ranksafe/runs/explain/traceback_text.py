@@ -64,6 +64,11 @@ def locate_tracebacks(lines: Sequence[tuple[int, str]]) -> list[Located]:
     return _Parser(lines).parse()
 
 
+def loose_lines(lines: Sequence[tuple[int, str]]) -> list[tuple[int, str]]:
+    """The lines that are in no traceback."""
+    return outside(lines, locate_tracebacks(lines))
+
+
 def outside(lines: Sequence[tuple[int, str]], found: Iterable[Located]) -> list[tuple[int, str]]:
     """The lines that are in none of these tracebacks."""
     inside: set[int] = set()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import TypeVar, cast
 
 from ranksafe.runs.log_text.boxes import unboxed
 from ranksafe.runs.log_text.decode import Decoder
@@ -24,15 +26,30 @@ _WATCHED = 2_000
 """Lines after a telling one in which its stream may go on, between those of other ranks."""
 
 Line = tuple[int, str]
+Found = TypeVar("Found")
+
+
+class Stream(list[Line]):
+    """The lines of one source, with what was found in them."""
+
+    def __init__(self, lines: Iterable[Line] = ()) -> None:
+        super().__init__(lines)
+        self._found: dict[Callable[[list[Line]], object], object] = {}
+
+    def once(self, find: Callable[[list[Line]], Found]) -> Found:
+        """What ``find`` finds in the lines, which does not change any more: it looks only once."""
+        if find not in self._found:
+            self._found[find] = find(self)
+        return cast(Found, self._found[find])
 
 
 @dataclass(slots=True)
 class SaidBy:
     """What was kept of a log, by who said it. Lines have their number in the log."""
 
-    ranks: dict[int, list[Line]]
+    ranks: dict[int, Stream]
     """Of each rank, without its marks. Numbers below zero: processes whose rank the log does not tell."""
-    others: list[list[Line]]
+    others: list[Stream]
     """Of nobody, or of a machine as a whole: launchers, schedulers, ranks before they knew their number; one list
     per source."""
     tail: list[Line]
@@ -192,11 +209,9 @@ class LogReader:
                 if rank is None:
                     continue
             ranks.setdefault(rank, []).extend(lines)
-        for said in ranks.values():
-            said.sort(key=lambda line: line[0])
         return SaidBy(
-            ranks=ranks,
-            others=others,
+            ranks={rank: Stream(sorted(lines, key=_number)) for rank, lines in ranks.items()},
+            others=[Stream(lines) for lines in others],
             tail=list(self._tail),
             count=self.count,
             head=list(self._head),
@@ -216,3 +231,7 @@ class LogReader:
         """Whether it is one process, although nothing says which rank."""
         origin = self._origins[source]
         return " pid=" in source and not origin.is_node
+
+
+def _number(line: Line) -> int:
+    return line[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from ranksafe.localization import Translated, both
@@ -61,11 +61,17 @@ def match(
     ``printed``: the text is a line of a log, not an exception. The rest is what is known besides, see `Known`.
     """
     known = Known(frames, user_frame, around, evidence)
-    for candidate in signatures():
+    for candidate in _worded(text):
         told = None if printed and candidate.raised_only else candidate.told(text, known)
         if told is not None:
             return candidate, told
     return None
+
+
+@lru_cache(maxsize=1024)
+def _worded(text: str) -> tuple[Signature, ...]:
+    """The rows whose words a text has; ranks that fail alike say the same over and over."""
+    return tuple(each for each in signatures() if each.pattern.search(text))
 
 
 def with_notes(failure: Failure, subject: str, evidence: Evidence, facts: Iterable[str]) -> Failure:
@@ -86,6 +92,12 @@ def with_notes(failure: Failure, subject: str, evidence: Evidence, facts: Iterab
     return failure
 
 
+def meaning_of(subject: str, kind: str) -> Translated | None:
+    """What the rows of a file say of a kind."""
+    rows = signatures_about(subject)
+    return next((each.explanation for each in rows if each.kind == kind), None)
+
+
 def candidates_of(kind: str) -> tuple[str, ...]:
     """The rules that may predict failures of this kind, where the text alone does not tell which."""
     return next(
@@ -98,6 +110,7 @@ __all__ = [
     "Signature",
     "candidates_of",
     "match",
+    "meaning_of",
     "signatures",
     "signatures_about",
     "with_notes",
