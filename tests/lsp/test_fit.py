@@ -383,8 +383,17 @@ def test_a_run_leaves_the_forecast_alone_and_the_other_way_round(tmp_path: Path)
     findings.update(script, [])
     assert findings.all() == [of_forecast]
     findings.update(script, [of_run])
-    findings.replace(script, [], of_forecast=True)
+    findings.update(script, [], of_forecast=True)
     assert findings.all() == [of_run]
+
+    # What an edit has taken away does not come back while the search for what would fit goes on.
+    findings.update(script, [of_forecast], of_forecast=True)
+    findings.of(script).remove(of_forecast)
+    findings.update(script, [of_forecast], of_forecast=True)
+    assert findings.all() == [of_run]
+    again = replace(of_forecast, run_id="2")
+    findings.update(script, [again], of_forecast=True)
+    assert findings.all() == [of_run, again]
 
 
 def test_what_is_tight_is_a_warning_where_most_is_held(tmp_path: Path) -> None:

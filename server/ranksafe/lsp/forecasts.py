@@ -148,7 +148,7 @@ class Forecasts:
 
     def _know(self, script: Path, answer: Answer) -> None:
         self._answers[script] = answer
-        self._findings.replace(script, findings_of_answer(answer), of_forecast=True)
+        self._findings.update(script, findings_of_answer(answer), of_forecast=True)
         self._publisher.show_failures()
 
     def _ended(self, going: _Going, asked: Answer, error: RunNotPossible | None) -> None:

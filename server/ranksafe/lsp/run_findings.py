@@ -81,17 +81,21 @@ class RunFindings:
         for finding in given:
             self.of(finding.path).append(finding)
 
-    def update(self, script: Path, findings: Iterable[RunFinding]) -> None:
+    def update(
+        self, script: Path, findings: Iterable[RunFinding], *, of_forecast: bool = False
+    ) -> None:
         """The same, where some may have been shown while the run went on: those stay where edits have moved them, and
         what was mended meanwhile does not come back."""
         given = list(findings)
-        told = self._told.get((script, False), frozenset())
+        told = self._told.get((script, of_forecast), frozenset())
         now = {known.key: known.range for known in self.all() if known.script == script}
         standing = [each for each in given if each.key in now or each.key not in told]
         self.replace(
-            script, [replace(each, range=now.get(each.key, each.range)) for each in standing]
+            script,
+            [replace(each, range=now.get(each.key, each.range)) for each in standing],
+            of_forecast=of_forecast,
         )
-        self._told[script, False] = frozenset(each.key for each in given)
+        self._told[script, of_forecast] = frozenset(each.key for each in given)
 
     def all(self) -> list[RunFinding]:
         """Every failure that still stands."""
