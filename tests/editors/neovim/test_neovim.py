@@ -86,7 +86,7 @@ def project(tmp_path: Path) -> Path:
     (folder / "failing.py").write_text(FAILING)
     (folder / "endless.py").write_text(ENDLESS)
     (folder / "replicas.py").write_text(REPLICAS)
-    for name in ("guarded_metrics.py", "metrics.py"):
+    for name in ("guarded_metrics.py", "metrics.py", "too_large.py"):
         shutil.copy(WORKSPACE / name, folder)
     return folder
 
@@ -133,7 +133,7 @@ def test_journey_with_a_run(journey: str, neovim: str, project: Path) -> None:
 @needs_torch
 @pytest.mark.torch
 @pytest.mark.skipif(sys.platform != "linux", reason="simulated GPUs are there for Linux")
-@pytest.mark.parametrize("journey", ["rehearse", "rehearse_on_save"])
+@pytest.mark.parametrize("journey", ["rehearse", "rehearse_on_save", "fit"])
 def test_journey_with_a_rehearsal(journey: str, neovim: str, project: Path) -> None:
     assert TORCH_PYTHON is not None
     # Compiled here, where it may take its time, and not while the editor waits.

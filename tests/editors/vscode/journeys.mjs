@@ -5,5 +5,6 @@ import "./journeys/runs.mjs";
 import "./journeys/debugger.mjs";
 import "./journeys/reports.mjs";
 import "./journeys/onSave.mjs";
+import "./journeys/fit.mjs";
 import "./journeys/everyday.mjs";
 import "./journeys/window.mjs";
