@@ -186,7 +186,7 @@ async def test_memory_that_runs_out_is_drawn_on_its_line_with_what_holds_it(
     related = found.related_information or []
     told = [(one.location.range.start.line, one.message) for one in related]
     assert told[0][1].startswith("peak in a ")
-    assert told[1][1].startswith("parameters ")
+    assert told[1][1].startswith("held then, in GiB: parameters ")
     by_line = dict(told[2:])
     assert by_line[_line("model(batch)")] == "8.0 GiB at train.py:19: activations (blocks: 4)"
     assert by_line[_line("model = ")] == "0.25 GiB at train.py:14: parameters (blocks: 4)"
@@ -236,6 +236,7 @@ async def test_what_would_make_it_fit_is_found_told_and_written_into_the_script(
     assert [run["outcome"] for run in runs].count("failed") == 1
 
     change = "--batch-size 131072 → 65536, --gradient-accumulation-steps 1 → 2"
+    assert _ends(editor)[-1].endswith(f". the least change that fits: {change}")
     hover = await editor.hover(uri, batch, column)
     assert hover is not None
     assert f"The largest that was tried and fits: {change} (needs " in hover

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from ranksafe.cli.output import fit_search as answer
+from ranksafe.localization import Translated
 from ranksafe.rehearsal.settings import RehearsalOptions
 from ranksafe.runs.fit import Forecast, as_forecast, forecast_of, with_one_rank
 from ranksafe.runs.fit_arguments import exposed
@@ -112,7 +113,7 @@ def test_every_kind_gets_a_run_in_the_order_of_what_it_costs() -> None:
 def test_what_ended_in_another_way_is_never_recommended() -> None:
     request = _request("--batch_size", "32")
     first = _first(request)
-    limit = Failure.without_place("limit", answer._NONE, answer._NONE, "en")
+    limit = Failure.without_place("limit", Translated("no time", ""), Translated("", ""), "en")
     result = replace(_result(_peak(1), outcome=Outcome.SIMULATION_LIMIT), simulation_limit=limit)
     found = exposed(None, request.arguments)
     trials = list(
@@ -128,7 +129,7 @@ def test_what_ended_in_another_way_is_never_recommended() -> None:
     assert [(trial.fits, trial.outcome) for trial in trials] == [(None, Outcome.SIMULATION_LIMIT)]
     assert recommended(trials) is None
     lines = answer.as_text(trials, ["train.py", "--search"], "en", stopped=False)
-    assert "no forecast, the run ended in another way (none of these" in lines[1]
+    assert "no forecast, the run ended in another way (no time" in lines[1]
     assert lines[-1] == "none of these alone is known to make it fit"
     assert answer.as_json(trials, [], "en", stopped=False)["trials"][0]["needs"] is None
 

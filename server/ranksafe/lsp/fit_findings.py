@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ranksafe.checker.finding import Level, Related
 from ranksafe.localization import Translated
-from ranksafe.lsp.messages import FIT_NO_ANSWER, FIT_OUTDATED
+from ranksafe.lsp.messages import FIT_AND, FIT_HELD, FIT_NO_ANSWER, FIT_OUTDATED
 from ranksafe.lsp.run_findings import RunFinding, findings_of, place_of
 
 if TYPE_CHECKING:
@@ -84,7 +84,15 @@ class Answer:
         head = self.headline()
         if self.forecast is None:
             return head
+        if self.is_searched:
+            head = FIT_AND.filled(answer=head, search=self._found())
         return Translated(f"{self.script.name} {head.en}", f"{self.script.name} {head.zh_cn}")
+
+    def _found(self) -> Translated:
+        """What came of the search."""
+        from ranksafe.runs.fit_trials import NOTHING_EXPOSED, conclusion
+
+        return conclusion(self.trials) if self.trials else NOTHING_EXPOSED
 
     def headline(self) -> Translated:
         """The answer in a sentence, in the words of the command line."""
@@ -150,7 +158,8 @@ def _composition(forecast: Forecast, at_peak: Frame | None, script: Path) -> Ite
     if not forecast.is_whole:
         return
     peak = forecast.largest.peak
-    for sentence in (fit_words.peak(forecast), fit_words.composition(peak)):
+    held = FIT_HELD.filled(parts=fit_words.composition(peak))
+    for sentence in (fit_words.peak(forecast), held):
         path, place = place_of(at_peak)
         yield Related(sentence, place, path or script)
     for line in peak.lines:

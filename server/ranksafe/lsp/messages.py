@@ -181,6 +181,8 @@ FIT_NO_ANSWER: Final = Translated(
     "No forecast of {file}'s memory, the run ended in another way: {reason}",
     "没有 {file} 的显存预测，运行以其他方式结束：{reason}",
 )
+FIT_HELD: Final = Translated("held then, in GiB: {parts}", "此时占用（GiB）：{parts}")
+FIT_AND: Final = Translated("{answer}. {search}", "{answer}。{search}")
 FIT_HEADING: Final = Translated("GPU memory, as it was forecast", "预测的显存")
 FIT_LARGEST: Final = Translated(
     "The largest that was tried and fits: {change} ({needs}).",

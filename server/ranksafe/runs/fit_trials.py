@@ -34,6 +34,23 @@ _OTHER_RANKS = Translated(
 )
 
 
+NOTHING_EXPOSED = Translated(
+    "what would make it fit: not tried, because no argument of the script is known to decide its memory (micro-batch, "
+    "length, checkpointing, precision), and more GPUs are not in question",
+    "怎样才能放下：未尝试，因为脚本没有已知会决定显存的参数（micro-batch、长度、激活重计算、精度），也无法增加 GPU",
+)
+_BEST = Translated("the least change that fits: {change}", "能放下的最小改动：{change}")
+_NONE = Translated(
+    "none of these alone is known to make it fit", "以上任何一项单独改动都不能确定可放下"
+)
+
+
+def conclusion(trials: Sequence[Trial]) -> Translated:
+    """Which of them is recommended, if any."""
+    best = recommended(trials)
+    return _NONE if best is None else _BEST.filled(change=change_told(best.change))
+
+
 def recommended(trials: Sequence[Trial]) -> Trial | None:
     """The first kind of change that fits, with its largest value: the last of that kind that fits."""
     return next(iter(best_of_each_kind(trials)), None)

@@ -9,7 +9,13 @@ from typing import Any
 from ranksafe.cli.output.forecast import needs_json
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.fit_search import GPUS, Change, Trial
-from ranksafe.runs.fit_trials import change_told, recommended, remark, told
+from ranksafe.runs.fit_trials import (
+    NOTHING_EXPOSED,
+    conclusion,
+    recommended,
+    remark,
+    told,
+)
 
 _OURS = {
     "--search": False,
@@ -22,19 +28,10 @@ _OURS = {
 _HEADLINE = Translated(
     "what would make it fit ({runs} more runs):", "怎样才能放下（另外运行 {runs} 次）："
 )
-_NOTHING_EXPOSED = Translated(
-    "what would make it fit: not tried, because no argument of the script is known to decide its memory (micro-batch, "
-    "length, checkpointing, precision), and more GPUs are not in question",
-    "怎样才能放下：未尝试，因为脚本没有已知会决定显存的参数（micro-batch、长度、激活重计算、精度），也无法增加 GPU",
-)
 _STOPPED = Translated(
     "the search was stopped; this is what is known", "搜索已停止；以上是已知的结果"
 )
 _AFTER_EDIT = Translated("    after that edit: {command}", "    修改之后：{command}")
-_BEST = Translated("the least change that fits: {change}", "能放下的最小改动：{change}")
-_NONE = Translated(
-    "none of these alone is known to make it fit", "以上任何一项单独改动都不能确定可放下"
-)
 
 
 def as_text(
@@ -51,7 +48,7 @@ def _lines(
     trials: Sequence[Trial], words: Sequence[str], stopped: bool
 ) -> Iterator[Translated | str]:
     if not trials and not stopped:
-        yield _NOTHING_EXPOSED
+        yield NOTHING_EXPOSED
         return
     yield _HEADLINE.filled(runs=len(trials))
     for trial in trials:
@@ -65,11 +62,8 @@ def _lines(
             yield f"    {reproduces}"
     if stopped:
         yield _STOPPED
-    best = recommended(trials)
-    if best is not None:
-        yield _BEST.filled(change=change_told(best.change))
-    elif trials:
-        yield _NONE
+    if trials:
+        yield conclusion(trials)
 
 
 def command(change: Change, words: Sequence[str]) -> list[str]:
