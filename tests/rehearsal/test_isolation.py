@@ -182,6 +182,19 @@ def test_what_a_script_does_to_files_is_thrown_away(place: Place, on_disk: bool)
     assert not [each for each in read_mounts().points if each.startswith(str(place.top))]
 
 
+@pytest.mark.parametrize("on_disk", [False, True], ids=["scratch-in-memory", "scratch-on-disk"])
+def test_a_file_says_something_else_inside_only(place: Place, on_disk: bool) -> None:
+    script, link = place.workspace / "train.py", place.workspace / "linked.py"
+    script.write_text("print('as it is')\n")
+    script.chmod(0o444)
+    link.symlink_to(script)
+    before = place.hashes()
+    texts = [(str(script), "print('深', 1)\r\n")]
+    ended = place.run([sys.executable, "-I", str(link)], on_disk=on_disk, texts=texts)
+    assert (ended.returncode, ended.stdout) == (0, "深 1\n"), ended.stderr
+    assert place.hashes() == before
+
+
 @pytest.mark.torch
 def test_a_rehearsal_leaves_no_trace(
     place: Place, rehearsal_environment: RehearsalEnvironment
@@ -580,6 +593,17 @@ def test_a_plan_without_isolation(tmp_path: Path) -> None:
     )
     assert ended.returncode == 0
     assert (tmp_path / "kept.txt").exists()
+
+
+def test_another_text_is_tried_in_isolation_only(tmp_path: Path) -> None:
+    with pytest.raises(RehearsalNotPossible, match="isolation only"):
+        plan_isolation(
+            Isolation.OFF,
+            run_directory=tmp_path,
+            working_directory=tmp_path,
+            environment={},
+            texts=[(str(tmp_path / "train.py"), "")],
+        )
 
 
 def test_a_run_directory_that_cannot_be_written(tmp_path: Path) -> None:
