@@ -12,6 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ranksafe.runs.explain.signatures.signature import signatures_about
+
 from tests.hardening.measured import ROOT
 
 ONCE = frozenset({"match", "fullmatch"})
@@ -20,6 +22,7 @@ _APPLIED = re.compile(
     r"\b(\w+)\.(match|fullmatch|search|finditer|findall|sub|subn|split|scanner)\b"
 )
 _FOLDERS = (("server", "ranksafe"), ("rules", "ranksafe_rules"))
+_SIGNATURES = ROOT / "server" / "ranksafe" / "runs" / "explain" / "signatures"
 _LEFT_OUT = (
     "inject",
     "proof",
@@ -65,6 +68,9 @@ def all_patterns() -> list[Found]:
             found.setdefault(
                 (pattern.pattern, pattern.flags), Found(pattern, name, frozenset({method}))
             )
+    for pattern in _in([signatures_about(file.stem) for file in _SIGNATURES.glob("*.json")], set()):
+        key = (pattern.pattern, pattern.flags)
+        found.setdefault(key, Found(pattern, "ranksafe.runs.explain.signatures", frozenset()))
     return list(found.values())
 
 

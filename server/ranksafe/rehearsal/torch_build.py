@@ -42,7 +42,7 @@ print(json.dumps({
     "machine": platform.machine(),
 }))
 """
-_ASSIGNMENT = re.compile(r"^(\w+)\s*(?::[^=\n]*)?=\s*(.+?)\s*$", re.MULTILINE)
+_ASSIGNMENT = re.compile(r"^(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*(\S(?:.*\S)?)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

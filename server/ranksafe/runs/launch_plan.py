@@ -35,7 +35,7 @@ _STARTS_ITS_RANKS = re.compile(
     re.MULTILINE,
 )
 _ONE_FOR_ALL = re.compile(
-    r"^[^#\n]*(?<!\w)(?:nn\.)?DataParallel\s*\(|^\s*(?:import|from)\s+jax\b", re.MULTILINE
+    r"^[^#\n]*(?<!\w)(?:nn\.)?DataParallel\s*\(|^[ \t]*(?:import|from)[ \t]+jax\b", re.MULTILINE
 )
 _READS_LAUNCHER = re.compile(
     r"^[^#\n]*\b(?:init_process_group|init_device_mesh|LOCAL_RANK)\b", re.MULTILINE
@@ -46,7 +46,7 @@ _USES_ACCELERATE = re.compile(
 )
 _NOT_ITS_OWN = re.compile(
     r"^[^#\n]*(?:\bdistributed\b|\bdist\.|\bDistributed\w+|\bFSDP\b|\bfully_shard\b|RANK\b|\bWORLD_SIZE\b"
-    r"|\bworld_size\b|\blocal_rank\b)|^\s*(?:from|import)\s+(?!torch\b|torchvision\b)(\w+)",
+    r"|\bworld_size\b|\blocal_rank\b)|^[ \t]*(?:from|import)[ \t]+(?!torch\b|torchvision\b)(\w+)",
     re.MULTILINE,
 )
 """A word of running on several ranks, or an import through which they may come."""

@@ -28,7 +28,7 @@ TABLE_FILE = "device-checks.txt"
 """Beside the compiled devices library."""
 _YAML = Path("torchgen/packaged/ATen/native/native_functions.yaml")
 _OPERATOR = re.compile(r"^([A-Za-z0-9_]+)(?:\.([A-Za-z0-9_]+))?\(")
-_OUT_ARGUMENT = re.compile(r"\*,.*Tensor\([a-z]!\)")
+_OUT_ARGUMENT = re.compile(r"\*,[^*\n]*Tensor\([a-z]!\)")
 
 
 @dataclass

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ranksafe.rehearsal.native.compiler import CompilerFailed
 
-_DYNAMIC = re.compile(r"\((NEEDED|SONAME|RPATH|RUNPATH)\)[^\[]*\[(.*)\]$")
+_DYNAMIC = re.compile(r"^[^(]*\((NEEDED|SONAME|RPATH|RUNPATH)\)[^\[]*\[(.*)\]$")
 _SYMBOL = re.compile(
     r"^\s*\d+: [0-9a-f]+\s+(\w+) (\w+)\s+(\w+)\s+(\w+)\s+(?:\[.*\]\s+)?(\w+) (\S+)(?: \(\d+\))?$"
 )

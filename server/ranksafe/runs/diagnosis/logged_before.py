@@ -15,7 +15,7 @@ from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.log_text.reader import SaidBy, Stream
 
 _WARNS = re.compile(
-    r"(?P<file>[^\s:]+\.py):(?P<line>\d+): (?:Runtime|User)Warning: "
+    r"(?<![^\s:])(?P<file>[^\s:]+\.py):(?P<line>\d+): (?:Runtime|User)Warning: "
     r"(?P<words>(?:(?:divide by zero|invalid value|overflow) encountered|(?:std|var)\(\): degrees of freedom is <= 0"
     r"|Mean of empty slice)[^\n.]*)"
 )

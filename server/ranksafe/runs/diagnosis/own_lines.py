@@ -33,7 +33,8 @@ _THINGS = (
     r"|utterances?|clips?|entries|points?|windows?|reads?|params?|parameters?|lines?|vocab(?:ulary)?|size|len(?:gth)?"
 )
 _COUNT = re.compile(
-    rf"(?P<before>\b\d[\d,_]*) (?:\w+ )?(?:{_THINGS})\b|\b(?:{_THINGS})\b(?: of| is|:| =|=|)\W?(?P<after>\d[\d,_]*)\b",
+    rf"(?P<before>\b(?<!\d,)\d[\d,_]*) (?:\w+ )?(?:{_THINGS})\b"
+    rf"|\b(?:{_THINGS})\b(?: of| is|:| =|=|)\W?(?P<after>\d[\d,_]*)\b",
     re.IGNORECASE,
 )
 _TOTAL = re.compile(

@@ -65,7 +65,7 @@ _ELSEWHERE = (
     ),
     _Elsewhere(
         frozenset({"cuda-assert"}),
-        re.compile(r"^.*\.cu:\d+: .*Assertion `.+` failed", re.MULTILINE),
+        re.compile(r"(?<![^\s:])[^\s:]+\.cu:\d+: [^`\n]{0,200}?Assertion `[^`\n]+` failed"),
         frozenset({"cuda-assert"}),
     ),
 )

@@ -110,7 +110,7 @@ STANDINGS: tuple[Standing, ...] = (
         "what stands in is placed where the script says; the check of the devices is torch's own",
     ),
     _standing(
-        r"process group|Dist\w*Error|\bNCCL|ncclInvalid|DataParallel\b|Expected to have finished reduction|"
+        r"process group|\bDist\w*Error|\bNCCL|ncclInvalid|DataParallel\b|Expected to have finished reduction|"
         r"mark a variable ready only once|parameters? marked ready|invalid device ordinal|forked subprocess|"
         r"\branks?\b|\bworld[ _]size\b",
         "ranks, groups and devices are as the user asked for, whatever they compute with",

@@ -19,7 +19,7 @@ _CLEANS_UP = re.compile(
     re.IGNORECASE,
 )
 _WRITES_UP = re.compile(
-    r"\b\w*(?:write|save|dump|report|summar\w+|export|record|log|print)\w*\(", re.IGNORECASE
+    r"\b(?=\w*(?:write|save|dump|report|summar|export|record|log|print))\w+\(", re.IGNORECASE
 )
 """What a ``finally`` does besides cleaning up."""
 _ACCIDENTS = frozenset(

@@ -16,7 +16,7 @@ from ranksafe.runs.model import Frame
 
 _HEADER = re.compile(r"Traceback \(most recent call last\):")
 _FRAME = re.compile(
-    r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>[\w.<>]+)(?P<rest>.*)$'
+    r'File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>[\w.<>]+)(?![\w.<>])(?P<rest>.*)'
 )
 _LAST = re.compile(
     r"^\s*(?:[A-Za-z_]\w*\.)*(?P<type>[A-Za-z_]\w*(?:Error|Exception))(?:: (?P<message>.+))?$"

@@ -22,7 +22,7 @@ _NOT_HERE = re.compile(
 )
 """`compute_node.node.NOT_HERE`."""
 _NO_INTERPRETER = re.compile(
-    r"slurm_script: (?:line )?2: (?:exec: )?(?P<path>.+?): (?P<reason>not found|No such file.*|Permission denied)"
+    r"slurm_script: (?:line )?2: (?:exec: )?(?P<path>[^:]+): (?P<reason>not found|No such file.*|Permission denied)"
 )
 """The shell's complaint (dash 0.5, bash 5) about what the batch script starts."""
 

@@ -18,15 +18,19 @@ _FIRST = re.compile(
     r"Root Cause \(first observed failure\):\s*\n\s*\[\d+\]:\s*\n\s*time\s*: (?P<time>\S+)\s*\n"
     r"(?:.*\n){0,2}?\s*rank\s*: (?P<rank>\d+) \(local_rank"
 )
-_FIRST_LOOSELY = re.compile(r"Root Cause.*?rank\s*: (?P<rank>\d+) \(local_rank", re.DOTALL)
+_FIRST_LOOSELY = re.compile(
+    r"Root Cause(?:(?!Root Cause).)*?rank\s*: (?P<rank>\d+) \(local_rank", re.DOTALL
+)
 _FAILED = re.compile(
     r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)"
 )
 _DEEPSPEED = re.compile(
-    r"\[launch\.py:\d+:sigkill_handler\] \[.*?'--local_rank=(?P<rank>\d+)'.*exits with return code = (?P<code>-?\d+)"
+    r"\[launch\.py:\d+:sigkill_handler\] \[(?=(?P<first>(?:(?!\[launch\.py).)*?'--local_rank=(?P<rank>\d+)'))"
+    r"(?P=first).*?exits with return code = (?P<code>-?\d+)"
 )
 _ONE_OF_SEVERAL = re.compile(
-    r"CalledProcessError: Command '?\[.*?'--local[-_]rank=(?P<rank>\d+)'.*?"
+    r"CalledProcessError: Command '?\[(?=(?P<first>(?:(?!Command ).)*?'--local[-_]rank=(?P<rank>\d+)'))"
+    r"(?P=first)(?:(?!Command ).)*?"
     r"(?:died with <Signals\.\w+: (?P<signal>\d+)>|returned non-zero exit status (?P<status>\d+))"
 )
 """torch.distributed.launch before torch 1.9 and DeepSpeed before 0.6 raise it with the command of the process that

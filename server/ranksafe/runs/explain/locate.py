@@ -20,7 +20,7 @@ APPROXIMATE = Translated(
 )
 """Said where a line is the last that a heartbeat saw."""
 _OUR_PACKAGES = frozenset({"ranksafe_agent", "ranksafe_rehearsal"})
-_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|[^/]*\\[^/]*\.py$")
+_WINDOWS = re.compile(r"[A-Za-z]:[\\/]|[^/\\]*\\[^/]*\.py$")
 """A path of Windows in a log that is read elsewhere."""
 _INSTALLATION = re.compile(r"^python3\d+$|^(?:ana|mini)?conda\d?$|^miniforge\d?$", re.IGNORECASE)
 """Folders whose ``Lib`` is Python's own on Windows."""

@@ -65,7 +65,7 @@ def is_ordinary(raised: Raised) -> bool:
 
 _EMPTY = re.compile(
     r"\bsize:? 0\b|(?:tensor(?: [ab])?|size|vec) \(0\)|\band 0x\d+\)|\b\d+x0\b"
-    r"|(?:[Ss]hapes?|[Ss]izes?)[ '(:]{0,3}\[(?:-?\d+, ?)*0(?:, ?-?\d+)*\]"
+    r"|(?:[Ss]hapes?|[Ss]izes?)[ '(:]{0,3}\[(?:-?[1-9]\d*, ?)*0(?:, ?-?\d+)*\]"
 )
 _PARALLEL_CODE = re.compile(
     r"torch/(?:distributed|nn/parallel)/|/deepspeed/|/accelerate/|/megatron/"

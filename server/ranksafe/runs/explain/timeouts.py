@@ -9,19 +9,19 @@ from ranksafe.localization import Translated
 from ranksafe.runs.explain.evidence import Evidence
 
 _WORK = re.compile(
-    r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\] (?:Watchdog c|C)aught collective operation timeout: "
+    r"\[(?:PG [^\[\]]*)?Rank (?P<rank>\d+)\] (?:Watchdog c|C)aught collective operation timeout: "
     r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)(?:, NumelIn=(?P<sent>\d+))?"
 )
 _DETAILS = re.compile(
-    r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)(?:, NumelIn=(?P<sent>\d+), NumelOut=(?P<got>\d+))?"
-    r"[^)]*?Timeout\(ms\)=(?P<limit>\d+)\)(?: ran for (?P<ran>\d+) milliseconds)?"
+    r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)\b(?:, NumelIn=(?P<sent>\d+), NumelOut=(?P<got>\d+)\b)?"
+    r"[^()]*?Timeout\(ms\)=(?P<limit>\d+)\)(?: ran for (?P<ran>\d+) milliseconds)?"
 )
 _COMPLETED = re.compile(
-    r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\].*?last enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), "
+    r"\[(?:PG [^\[\]]*)?Rank (?P<rank>\d+)\].{0,200}?last enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), "
     r"last completed (?:NCCL )?work: (?P<completed>-?\d+)"
 )
 _DETECTED = re.compile(
-    r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\][^\n]*?detected by watchdog at work(?: sequence id)?: (?P<number>\d+)"
+    r"\[(?:PG [^\[\]]*)?Rank (?P<rank>\d+)\][^\n]{0,200}?detected by watchdog at work(?: sequence id)?: (?P<number>\d+)"
 )
 """torch 2.2 to 2.13, ProcessGroupNCCL.cpp: a rank whose other line the log may not have."""
 _NAMED = re.compile(r"Ranks? (?P<missing>\d+(?:, ?\d+)*) failed to pass monitoredBarrier")

@@ -173,7 +173,7 @@ def _became(raised: Raised, origin: Raised) -> Translated | None:
     return _TURNED_INTO.filled(inner=origin.type, outer=raised.type)
 
 
-_LOOKED_UP = re.compile(r"(?P<table>[A-Za-z_][\w.]*)\[(?:[\"'](?P<key>[^\"']+)[\"']\])?")
+_LOOKED_UP = re.compile(r"(?<![\w.])(?P<table>[A-Za-z_][\w.]*)\[(?:[\"'](?P<key>[^\"']+)[\"']\])?")
 _NO_KEY = Translated(
     en="There is no key {key} in {table}.",
     zh_cn="{table} 中没有键 {key}。",

@@ -14,7 +14,7 @@ _TOP = re.compile(r"^\s*[╭┌+][─-]+ Traceback \(most recent call last\) [�
 _BOTTOM = re.compile(r"^\s*[╰└+][─-]+[╯┘+]\s*$")
 _INSIDE = re.compile(r"^\s*[│|] ?(?P<text>.*?) ?[│|]\s*$")
 _FRAME = re.compile(r"^(?P<file>[^\s:❱│][^:❱│]*?):(?P<line>\d+)(?: in (?P<function>.+))?$")
-_CURRENT = re.compile(r"^❱ *(?P<line>\d+)[ │|]*(?P<source>.*)$")
+_CURRENT = re.compile(r"^❱ *(?P<line>\d+)[ │|]*(?P<source>.*)")
 _CUT = re.compile(r"^(?:[/~]\S*|\S+:\d+ in)$")
 """The first part of a frame's place that did not fit into one line."""
 _FILE = "  File"

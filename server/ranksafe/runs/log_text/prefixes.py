@@ -52,7 +52,7 @@ _HOST_SURE = re.compile(
 _FRAME = re.compile(r'(?:  )?File "')
 _RAISED = re.compile(r"(?:\w+\.)*\w+(?:Error|Exception): ")
 """The last line of a traceback, which belongs to the lines above it whatever it says."""
-RANK_IN_TEXT = re.compile(r"\[(?:PG [^\]]*)?Rank (?P<rank>\d+)\]")
+RANK_IN_TEXT = re.compile(r"\[(?:PG [^\[\]]*)?Rank (?P<rank>\d+)\]")
 """What torch's own messages begin with, or have in them where nothing marks the line."""
 _BEGINS_LATER = re.compile(
     r"(?<!^)(?=\[rank\d+\]:(?: |\[[EWIF]))|(?<=\])(?=[EWIF]\d{4} \d\d:\d\d|Traceback \(most|ERROR:)"

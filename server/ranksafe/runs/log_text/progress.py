@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-_BAR = re.compile(r"\d{1,3}%\|.{0,200}\| ?[\d.,]+[kMG]?/[\d.,]+[kMG]? ?\[[^\]]*\]?\s*$")
-_BAR_WITHOUT_END = re.compile(r"^.{0,60}?(?:\d+it|[\d.]+[kMG]?B) \[\d\d:\d\d, ")
+_BAR = re.compile(r"\d{1,3}%\|[^|]{0,200}\| ?[\d.,]+[kMG]?/[\d.,]+[kMG]? ?\[[^\]]*\]?\s*$")
+_BAR_WITHOUT_END = re.compile(r"^.{0,60}?(?:(?<!\d)\d+it|(?<![\d.])[\d.]+[kMG]?B) \[\d\d:\d\d, ")
 _STEP = re.compile(
     r"\b(?:step|epoch|iter(?:ation)?|batch)s?\b\W{0,3}\[?\d+|\bloss\b\W{0,4}\d|'loss':|\d{1,3}%\|",
     re.IGNORECASE,

@@ -32,12 +32,16 @@ _RANDOM_WORD = re.compile(r"(?=[A-Za-z+]*\d)(?=\d*[A-Za-z])[A-Za-z0-9+]{20,}=*")
 """The same behind an option that says nothing, such as ``-k``: neither a path nor what people name their runs."""
 _KNOWN = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}|gh[opsur]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
-    r"|(?:AKIA|ASIA)[A-Z0-9]{16}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{5,})"
+    r"|(?:AKIA|ASIA)[A-Z0-9]{16}|xox[abprs]-[A-Za-z0-9-]{10,}|AIza[\w-]{30,})"
 )
-"""Keys of Hugging Face, OpenAI, GitHub, GitLab, AWS, Slack, Google, and JSON web tokens."""
-_IN_ADDRESS = re.compile(r"(?P<start>\b[a-z][a-z0-9+.-]*://[^\s/:@]*:)[^\s/@]+(?=@)", re.IGNORECASE)
+"""Keys of Hugging Face, OpenAI, GitHub, GitLab, AWS, Slack, Google."""
+_WEB_TOKEN = re.compile(r"\beyJ[\w-]{10,}(?P<rest>\.[\w-]{10,}\.[\w-]{5,})?")
+"""JSON web tokens; what only begins like one is passed over at once, else it would be tried from each of its places."""
+_IN_ADDRESS = re.compile(
+    r"(?P<start>\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@]*:)[^\s/@]+(?=@)", re.IGNORECASE
+)
 _TOKEN_IN_ADDRESS = re.compile(
-    r"(?P<start>\b[a-z][a-z0-9+.-]*://)[^\s/:@]{20,}(?=@)", re.IGNORECASE
+    r"(?P<start>\b[a-z][a-z0-9+.-]{0,30}://)[^\s/:@]{20,}(?=@)", re.IGNORECASE
 )
 _OF_WANDB = re.compile(r"(?P<start>WANDB_API_KEY\s*[=:]\s*)\S+")
 _IN_HEADER = re.compile(
@@ -68,6 +72,7 @@ def redacted_text(text: str) -> str:
         text = pattern.sub(lambda found: found["start"] + HIDDEN, text)
     for pattern in _NAMED_SECRETS:
         text = pattern.sub(_without_value, text)
+    text = _WEB_TOKEN.sub(lambda found: HIDDEN if found["rest"] else found[0], text)
     return _KNOWN.sub(HIDDEN, text)
 
 

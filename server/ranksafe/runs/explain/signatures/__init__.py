@@ -39,6 +39,10 @@ SUBJECTS: Final = (
 )
 """The files of the data, in the order in which they are asked."""
 
+_LONGEST: Final = 8_000
+"""Characters of a message that are looked at, as of a log's line (`ranksafe.runs.log_text.reader`)."""
+_LONGEST_END: Final = 2_000
+
 
 @cache
 def signatures() -> tuple[Signature, ...]:
@@ -60,6 +64,7 @@ def match(
 
     ``printed``: the text is a line of a log, not an exception. The rest is what is known besides, see `Known`.
     """
+    text = _shortened(text)
     known = Known(frames, user_frame, around, evidence)
     for candidate in _worded(text):
         told = None if printed and candidate.raised_only else candidate.told(text, known)
@@ -74,17 +79,23 @@ def _worded(text: str) -> tuple[Signature, ...]:
     return tuple(each for each in signatures() if each.pattern.search(text))
 
 
+def _shortened(text: str) -> str:
+    if len(text) <= _LONGEST:
+        return text
+    return f"{text[: _LONGEST - _LONGEST_END]}\n…\n{text[-_LONGEST_END:]}"
+
+
 def with_notes(failure: Failure, subject: str, evidence: Evidence, facts: Iterable[str]) -> Failure:
     """The failure with what the rows of a file add to failures of its kind; the first `instead` counts.
 
     ``facts``: see `Known`.
     """
     known = Known(failure.frames, evidence=evidence, facts="\n".join(facts))
-    before = failure.explanation
+    message, before = _shortened(failure.message), failure.explanation
     for note in signatures_about(subject):
         if not re.fullmatch(note.kind, failure.kind):
             continue
-        said, told = failure.explanation, note.told(failure.message, known)
+        said, told = failure.explanation, note.told(message, known)
         if told is None or (note.instead and said is not before):
             continue
         explanation = told if note.instead else both(told, said) if note.first else both(said, told)

@@ -14,7 +14,7 @@ from ranksafe.runs.explain.launcher_report import read_launcher
 
 KIND = "cuda-out-of-memory"
 
-_SIZE = r"([\d.]+ (?:[KMGT]i?B|bytes?))"
+_SIZE = r"(?<![\d.])([\d.]+ (?:[KMGT]i?B|bytes?))"
 _ASKED = re.compile(rf"[Tt]ried to allocate {_SIZE}")
 _DEVICE = re.compile(r"\([GNX]PU (\d+);|GPU (\d+) has a total capaci?ty")
 _TOTAL = re.compile(rf"{_SIZE} total capacity|total capaci?ty of {_SIZE}")

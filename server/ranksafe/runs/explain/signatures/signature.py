@@ -233,5 +233,5 @@ _ELABORATE: Final[Mapping[str, Elaborate]] = {
     "gpu memory": explain_gpu_memory,
     "timeout": explain_timeout,
 }
-_OPTIONAL = re.compile(r"\[\[(?P<text>.*?)\]\]")
+_OPTIONAL = re.compile(r"\[\[(?P<text>(?:(?!\[\[).)*?)\]\]")
 _NAMES = re.compile(r"(?<!\{)\{(\w+)\}")
