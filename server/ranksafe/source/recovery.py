@@ -84,6 +84,7 @@ def _without(lines: list[str], broken: frozenset[int]) -> Parsed | None:
         pause_point()
         trial = lines[:]
         for run in _runs(broken):
+            pause_point()
             _blank(trial, run, keep_indentation=keep_indentation)
         tree = parse("".join(trial))
         if tree is not None:
@@ -120,13 +121,13 @@ def _blank(lines: list[str], broken: range, *, keep_indentation: bool = False) -
 
 def _filler_at(lines: list[str], broken: range, own: str) -> str:
     indent = _indent(own)
-    after = next((line for line in lines[broken.stop :] if line.strip()), "")
+    after = _first_with_code(lines, range(broken.stop, len(lines)))
     return indent + ("if 1:" if len(_indent(after)) > len(indent) else "pass")
 
 
 def _filler(lines: list[str], broken: range) -> str:
-    before = next((line for line in reversed(lines[: broken.start]) if line.strip()), "")
-    after = next((line for line in lines[broken.stop :] if line.strip()), "")
+    before = _first_with_code(lines, range(broken.start - 1, -1, -1))
+    after = _first_with_code(lines, range(broken.stop, len(lines)))
     indent_before, indent_after = _indent(before), _indent(after)
     opens_block = before.split("#")[0].rstrip().endswith(":")
     if opens_block:
@@ -137,6 +138,10 @@ def _filler(lines: list[str], broken: range) -> str:
     if len(indent_after) > len(indent_before):
         return indent_before + "if 1:"
     return ""
+
+
+def _first_with_code(lines: list[str], numbers: range) -> str:
+    return next((lines[number] for number in numbers if lines[number].strip()), "")
 
 
 def _indent(line: str) -> str:
