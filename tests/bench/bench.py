@@ -3,7 +3,8 @@
     make bench        or: python tests/bench/bench.py [PART]...
 
 Parts: keystrokes, command-line, processor, start, memory; and of runs: agent (what watching costs a training loop against
-a bare ``accelerate launch``) and squiggle (from a rank's death to its diagnostic); and editor: the extension's start.
+a bare ``accelerate launch``) and squiggle (from a rank's death to its diagnostic); and editor: the extension's start; and
+hostile: what a hostile document in the editor costs the others.
 
 Nothing here decides a test: machines differ, and a busy one measures its other work.
 """
@@ -19,6 +20,7 @@ from pathlib import Path
 import command_line
 import death_to_squiggle
 import editor_start
+import hostile_documents
 import keystrokes
 import launch_cost
 import processor_time
@@ -35,6 +37,7 @@ PARTS = (
     "agent",
     "squiggle",
     "editor",
+    "hostile",
 )
 SAMPLE_LINES = 10_000
 PROJECT_FILES = 5_000
@@ -94,6 +97,9 @@ def measure(parts: set[str], packages: Path, scratch: Path) -> list[Figure]:
     if "editor" in parts:
         say("start of the extension in VS Code")
         figures += editor_start.measure()
+    if "hostile" in parts:
+        say("keys beside hostile documents")
+        figures += hostile_documents.measure(files[1], scratch / "hostile")
     return figures
 
 

@@ -8,8 +8,18 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The diagnostics of one text, to come behind the first ``seen`` that came."""
+
+    uri: str
+    version: int
+    seen: int
 
 
 class Server:
@@ -30,7 +40,8 @@ class Server:
         self._root = root
         self._ids = 0
         self._answers: dict[int, tuple[float, dict[str, Any]]] = {}
-        self._published: list[tuple[float, str, int | None, int]] = []
+        self._published: list[tuple[float, str, int | None, list[dict[str, Any]]]] = []
+        self._versions: dict[str, int] = {}
         self._news = threading.Condition()
         self._began = time.perf_counter()
         self._process = subprocess.Popen(
@@ -67,30 +78,60 @@ class Server:
         return answered - self._began
 
     def open(self, path: Path, text: str) -> int:
-        """Open a file and wait for its diagnostics; how many there are."""
-        self._uri, self._version = path.as_uri(), 1
-        document = {"uri": self._uri, "languageId": "python", "version": 1, "text": text}
-        with self._news:
-            seen = len(self._published)
-        self.notify("textDocument/didOpen", {"textDocument": document})
-        return self._diagnostics_after(seen)[1]
+        """Open a file and wait for its diagnostics; how many there are. Keys are typed into it from now on."""
+        self._uri = path.as_uri()
+        return len(self.shown(self.begin_open(path, text))[1])
+
+    def begin_open(self, path: Path, text: str) -> Shown:
+        """Open a file; what is to be waited for with `shown`."""
+        uri = path.as_uri()
+        document = {"uri": uri, "languageId": "python", "version": 1, "text": text}
+        return self._edited(uri, 1, "textDocument/didOpen", {"textDocument": document})
 
     def type(self, line: int, column: int, removed: int, text: str) -> float:
         """Seconds from a keystroke to the diagnostics of the new text."""
-        self._version += 1
+        sent = time.perf_counter()
+        return self.shown(self._typed(self._uri, line, column, removed, text))[0] - sent
+
+    def begin_type(self, path: Path, line: int, column: int, removed: int, text: str) -> Shown:
+        """A keystroke in any open file; what is to be waited for with `shown`."""
+        return self._typed(path.as_uri(), line, column, removed, text)
+
+    def close_file(self, path: Path) -> None:
+        """Close a file."""
+        self.notify("textDocument/didClose", {"textDocument": {"uri": path.as_uri()}})
+
+    def shown(self, wanted: Shown) -> tuple[float, list[dict[str, Any]]]:
+        """When the diagnostics of a text came, and what they are."""
+
+        def fitting() -> tuple[float, list[dict[str, Any]]] | None:
+            for moment, uri, version, items in self._published[wanted.seen :]:
+                if uri == wanted.uri and version in (None, wanted.version):
+                    return moment, items
+            return None
+
+        with self._news:
+            if not self._news.wait_for(lambda: fitting() is not None, 120.0):
+                raise TimeoutError(f"{self.name}: no diagnostics for version {wanted.version}")
+            found = fitting()
+        assert found is not None
+        return found
+
+    def _typed(self, uri: str, line: int, column: int, removed: int, text: str) -> Shown:
+        version = self._versions[uri] + 1
         start = {"line": line, "character": column}
         end = {"line": line, "character": column + removed}
+        change = {"range": {"start": start, "end": end}, "text": text}
+        identifier = {"uri": uri, "version": version}
+        params = {"textDocument": identifier, "contentChanges": [change]}
+        return self._edited(uri, version, "textDocument/didChange", params)
+
+    def _edited(self, uri: str, version: int, method: str, params: Any) -> Shown:
+        self._versions[uri] = version
         with self._news:
             seen = len(self._published)
-        sent = time.perf_counter()
-        self.notify(
-            "textDocument/didChange",
-            {
-                "textDocument": {"uri": self._uri, "version": self._version},
-                "contentChanges": [{"range": {"start": start, "end": end}, "text": text}],
-            },
-        )
-        return self._diagnostics_after(seen)[0] - sent
+        self.notify(method, params)
+        return Shown(uri, version, seen)
 
     def request(self, method: str, params: Any, timeout: float = 120.0) -> tuple[float, Any]:
         """When the answer came, and its result."""
@@ -151,20 +192,6 @@ class Server:
         except subprocess.TimeoutExpired:
             self._process.kill()
 
-    def _diagnostics_after(self, seen: int) -> tuple[float, int]:
-        def fitting() -> tuple[float, int] | None:
-            for moment, uri, version, count in self._published[seen:]:
-                if uri == self._uri and version in (None, self._version):
-                    return moment, count
-            return None
-
-        with self._news:
-            if not self._news.wait_for(lambda: fitting() is not None, 120.0):
-                raise TimeoutError(f"{self.name}: no diagnostics for version {self._version}")
-            found = fitting()
-        assert found is not None
-        return found
-
     def _send(self, message: dict[str, Any]) -> None:
         body = json.dumps(message).encode()
         assert self._process.stdin is not None
@@ -197,8 +224,8 @@ class Server:
                 self.notified.append((moment, message["method"], message.get("params")))
             if message.get("method") == "textDocument/publishDiagnostics":
                 params = message["params"]
-                count = len(params["diagnostics"])
-                self._published.append((moment, params["uri"], params.get("version"), count))
+                shown = (moment, params["uri"], params.get("version"), params["diagnostics"])
+                self._published.append(shown)
             elif "id" in message:
                 self._answers[message["id"]] = (moment, message)
             self._news.notify_all()
