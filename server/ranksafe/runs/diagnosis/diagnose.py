@@ -112,7 +112,7 @@ def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
             *mentions(failure, own),
             *facts_of_the_whole(failure, said, evidence.launcher),
         ]
-        failures[0] = with_notes(failure, "notes_of_logs", evidence, facts)
+        failures[0] = with_notes(failure, "notes_of_logs", facts, evidence)
     if failures and (evidence.alike or is_of_the_command(failures[0])):
         failures = [replace(failures[0], rank=None)]
     return [finished(failure, said, evidence.launcher) for failure in failures]

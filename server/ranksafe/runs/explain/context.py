@@ -86,7 +86,7 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
     if began == _CRASH and failure.rank in _aborted(report):
         failure = _uncaught_in_cpp(failure, evidence)
     failure = _said_elsewhere(failure, evidence)
-    failure = with_notes(failure, "notes", evidence, _facts(failure, evidence, report))
+    failure = with_notes(failure, "notes", _facts(failure, evidence, report), evidence)
     add = _ADDITIONS.get(failure.kind) or _ADDITIONS.get(began)
     return failure if add is None else add(failure, evidence, report)
 

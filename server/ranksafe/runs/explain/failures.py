@@ -19,10 +19,10 @@ from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.going_down import hidden_cause
 from ranksafe.runs.explain.locate import APPROXIMATE, UserCode, innermost_user_frame
 from ranksafe.runs.explain.printed import printed_failure
-from ranksafe.runs.explain.signatures import Signature, match, signatures_about
+from ranksafe.runs.explain.signatures import UNKNOWN, Signature, match, signatures_about
 from ranksafe.runs.explain.traceback_text import parse_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank, unfold
-from ranksafe.runs.explain.unlisted import UNKNOWN, quoted_from_worker, unlisted
+from ranksafe.runs.explain.unlisted import quoted_from_worker, unlisted
 from ranksafe.runs.model import Failure, Frame
 
 _MESSAGE_LIMIT = 2000

@@ -85,7 +85,9 @@ def _shortened(text: str) -> str:
     return f"{text[: _LONGEST - _LONGEST_END]}\n…\n{text[-_LONGEST_END:]}"
 
 
-def with_notes(failure: Failure, subject: str, evidence: Evidence, facts: Iterable[str]) -> Failure:
+def with_notes(
+    failure: Failure, subject: str, facts: Iterable[str], evidence: Evidence | None = None
+) -> Failure:
     """The failure with what the rows of a file add to failures of its kind; the first `instead` counts.
 
     ``facts``: see `Known`.
@@ -98,9 +100,18 @@ def with_notes(failure: Failure, subject: str, evidence: Evidence, facts: Iterab
         said, told = failure.explanation, note.told(message, known)
         if told is None or (note.instead and said is not before):
             continue
-        explanation = told if note.instead else both(told, said) if note.first else both(said, told)
-        failure = replace(failure, explanation=explanation)
+        if said is UNKNOWN or note.instead:
+            failure = replace(failure, explanation=told)
+        else:
+            together = both(told, said) if note.first else both(said, told)
+            failure = replace(failure, explanation=together)
     return failure
+
+
+UNKNOWN: Final = Translated(
+    en="This failure is not one ranksafe knows; the message and the call chain are the rank's own.",
+    zh_cn="ranksafe 不认识此故障；消息和调用链均为该 rank 的原始内容。",
+)
 
 
 def meaning_of(subject: str, kind: str) -> Translated | None:
@@ -118,6 +129,8 @@ def candidates_of(kind: str) -> tuple[str, ...]:
 
 __all__ = [
     "SUBJECTS",
+    "UNKNOWN",
+    "Known",
     "Signature",
     "candidates_of",
     "match",
