@@ -163,16 +163,6 @@ def _facts(failure: Failure, evidence: Evidence, report: LauncherReport) -> Iter
         yield f"printed {often} times"
 
 
-def _with_the_silent(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
-    silent = with_the_silent(failure, evidence, report) if "Hccl" in failure.message else None
-    return failure if silent is None else replace(failure, explanation=silent)
-
-
-def _with_last_line(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
-    told = with_last_line(failure.explanation, failure.rank, evidence)
-    return replace(failure, explanation=told)
-
-
 def _with_listener(failure: Failure, _: Evidence, __: LauncherReport) -> Failure:
     """Rank 0, if it was about to keep the store itself: no other rank listens (torch 1.11 to 2.13, rendezvous.py)."""
     if failure.rank is not None and failure.rank >= 0:
@@ -183,8 +173,8 @@ def _with_listener(failure: Failure, _: Evidence, __: LauncherReport) -> Failure
 
 _ADDITIONS: dict[str, Callable[[Failure, Evidence, LauncherReport], Failure]] = {
     "collective-timeout": compared,
-    "collective-failed": _with_the_silent,
-    **dict.fromkeys(_GONE, _with_last_line),
+    "collective-failed": with_the_silent,
+    **dict.fromkeys(_GONE, with_last_line),
     **dict.fromkeys(OF_TWO_RANKS, with_places),
     "port-in-use": _with_listener,
 }

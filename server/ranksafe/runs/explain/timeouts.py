@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.evidence import Evidence
@@ -55,8 +55,8 @@ def _shards(found: re.Match[str]) -> Translated:
 
 def compare_timeouts(
     text: str, ranks: Iterable[int] = (), aborted: Iterable[int] = ()
-) -> Translated | None:
-    """What the ranks' NCCL watchdogs tell together; None with fewer than two ranks.
+) -> Iterator[str]:
+    """What the ranks' NCCL watchdogs tell together, as facts; none with fewer than two ranks.
 
     ``ranks``: all that are known to exist, so that one that said nothing is missed. ``aborted``: those that ended by
     SIGABRT, as the watchdog ends a rank.
@@ -64,28 +64,32 @@ def compare_timeouts(
     waits = _waits(text)
     more = sorted(set(aborted) - waits.keys()) if waits else []
     if len(waits) + len(more) < 2:
-        return _by_completed(text)
+        yield from _by_completed(text)
+        return
     listed = ", ".join(
         f"rank {rank}: {op} #{number}" for rank, (number, op) in sorted(waits.items())
     )
     sizes = _sizes(text)
-    if len(set(waits.values())) == 1 and len(set(sizes.values())) > 1:
+    number, op = next(iter(waits.values()))
+    if len(set(waits.values())) > 1:
+        alike = len({number for number, _ in waits.values()}) == 1
+        yield f"{'different collectives' if alike else f'rank {_behind(waits)} is behind'}: {listed}"
+    elif len(set(sizes.values())) > 1:
         told = ", ".join(f"rank {rank}: {size}" for rank, size in sorted(sizes.items()))
-        number, op = next(iter(waits.values()))
-        return _DIFFERENT_SIZES.filled(op=op, number=number, sizes=told)
-    if len(set(waits.values())) == 1:
-        silent = sorted(set(ranks) - waits.keys() - set(more))
-        said = _SAME.filled(ranks=listed)
-        if silent:
-            said = _SAME_BUT.filled(ranks=listed, silent=", ".join(map(str, silent)))
+        yield f"different sizes at {op} #{number}: {told}"
+    else:
+        silent = _listed(set(ranks) - waits.keys() - set(more))
+        yield (
+            f"same collective but for {silent}: {listed}"
+            if silent
+            else f"same collective: {listed}"
+        )
         if more:
-            also = _ABORTED_TOO.filled(aborted=", ".join(map(str, more)))
-            said = Translated(f"{said.en} {also.en}", said.zh_cn + also.zh_cn)
-        return said
-    if len({number for number, _ in waits.values()}) == 1:
-        return _DIFFERENT_OPERATION.filled(ranks=listed)
-    behind = _behind(waits)
-    return _BEHIND.filled(ranks=listed, behind=behind)
+            yield f"aborted too: {_listed(more)}"
+
+
+def _listed(ranks: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(ranks)))
 
 
 def missing_rank(text: str, ranks: Iterable[int], aborted: Iterable[int] = ()) -> int | None:
@@ -134,13 +138,12 @@ def _behind(waits: dict[int, tuple[int, str]]) -> int:
     return min(waits, key=lambda rank: waits[rank][0])
 
 
-def _by_completed(text: str) -> Translated | None:
+def _by_completed(text: str) -> Iterator[str]:
     """Who is behind, by the numbers of collectives that each rank completed."""
     done = {int(match["rank"]): int(match["completed"]) for match in _COMPLETED.finditer(text)}
-    if len(done) < 2 or len(set(done.values())) == 1:
-        return None
-    listed = ", ".join(f"rank {rank}: {number}" for rank, number in sorted(done.items()))
-    return _COMPLETED_LESS.filled(ranks=listed, behind=min(done, key=lambda rank: done[rank]))
+    if len(done) > 1 and len(set(done.values())) > 1:
+        listed = ", ".join(f"rank {rank}: {number}" for rank, number in sorted(done.items()))
+        yield f"rank {min(done, key=lambda rank: done[rank])} completed fewer: {listed}"
 
 
 _WAITED_LONG = Translated(
@@ -164,42 +167,4 @@ _COMPARE = Translated(
     "another operation or nothing at all is the cause, not this one.",
     zh_cn="有 rank 没有参与，或参与了别的集合通信：请比较各 rank。报告的序号更小、操作不同或没有报告的 rank 才是原因，"
     "不是这个。",
-)
-_SAME = Translated(
-    en="All ranks that spoke waited in the same collective ({ranks}). If the group has more ranks, one that is not "
-    "listed is missing or slow. If these are all, they met and no data came through between them: look at the network "
-    "and at the links between the GPUs; with NCCL_P2P_DISABLE=1 or NCCL_IB_DISABLE=1 one of them is left out as a try.",
-    zh_cn="已报告的 rank 都在等待同一个集合通信（{ranks}）。如果该组还有其他 rank，则未列出的某个 rank 缺席或过慢。"
-    "如果这已是全部，则它们都已到达，但数据没有传过去：请检查网络以及 GPU 之间的链路；"
-    "可设置 NCCL_P2P_DISABLE=1 或 NCCL_IB_DISABLE=1 逐一排除。",
-)
-_SAME_BUT = Translated(
-    en="These ranks waited in the same collective ({ranks}). Rank {silent} reported no timeout: it never came to that "
-    "collective, so look at what it did instead.",
-    zh_cn="这些 rank 在等待同一个集合通信（{ranks}）。rank {silent} 没有报告超时：它没有到达该集合通信，"
-    "请查看它在做什么。",
-)
-_ABORTED_TOO = Translated(
-    en="Ranks {aborted} were aborted too (SIGABRT), as the watchdog does after a timeout; what they said is not here.",
-    zh_cn="rank {aborted} 也被终止（SIGABRT），watchdog 在超时后会这样做；其输出不在此处。",
-)
-_DIFFERENT_OPERATION = Translated(
-    en="The ranks took different branches: at the same number they ran different collectives ({ranks}).",
-    zh_cn="各 rank 走了不同的分支：同一序号上执行了不同的集合通信（{ranks}）。",
-)
-_DIFFERENT_SIZES = Translated(
-    en="At {op} #{number} the ranks brought different numbers of elements ({sizes}): they were in different "
-    "collectives, so none could end. Look at what the rank that differs does at this point: a branch that not all "
-    "ranks take, or a different number of calls before.",
-    zh_cn="在 {op} #{number} 处各 rank 的元素个数不同（{sizes}）：它们处于不同的集合通信，因此都无法完成。"
-    "请查看不同的那个 rank 此时在做什么：并非所有 rank 都进入的分支，或之前的调用次数不同。",
-)
-_BEHIND = Translated(
-    en="The ranks are not at the same collective ({ranks}): rank {behind} is behind, look at what it does instead.",
-    zh_cn="各 rank 不在同一个集合通信上（{ranks}）：rank {behind} 落后，请查看它在做什么。",
-)
-_COMPLETED_LESS = Translated(
-    en="The ranks completed different numbers of collectives ({ranks}): rank {behind} is behind, look at what it does "
-    "instead.",
-    zh_cn="各 rank 完成的集合通信数不同（{ranks}）：rank {behind} 落后，请查看它在做什么。",
 )
