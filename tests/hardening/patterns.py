@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ranksafe.runs.explain.doubt import standings
 from ranksafe.runs.explain.signatures.signature import signatures_about
 
 from tests.hardening.measured import ROOT
@@ -71,6 +72,9 @@ def all_patterns() -> list[Found]:
     for pattern in _in([signatures_about(file.stem) for file in _SIGNATURES.glob("*.json")], set()):
         key = (pattern.pattern, pattern.flags)
         found.setdefault(key, Found(pattern, "ranksafe.runs.explain.signatures", frozenset()))
+    for pattern in (each.pattern for each in standings()):
+        key = (pattern.pattern, pattern.flags)
+        found.setdefault(key, Found(pattern, "ranksafe.runs.explain.doubt", frozenset()))
     return list(found.values())
 
 

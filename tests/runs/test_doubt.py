@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from ranksafe.rehearsal.settings import Confirm, RehearsalOptions
 from ranksafe.runs.explain.confirmation import with_second_run
-from ranksafe.runs.explain.doubt import STANDINGS, Doubt
+from ranksafe.runs.explain.doubt import Doubt, standings
 from ranksafe.runs.explain.rehearsed import Verdict
 from ranksafe.runs.model import Failure, Outcome, RunRequest, RunResult
 from ranksafe.runs.second_run import second_run
@@ -106,8 +106,8 @@ def test_a_rank_that_gave_up_over_a_refusal_is_a_limit(folder: RunFolder) -> Non
 
 
 def test_every_standing_says_why() -> None:
-    assert all(each.reason for each in STANDINGS)
-    assert STANDINGS[-1].pattern.pattern == ""
+    assert all(each.reason for each in standings())
+    assert standings()[-1].pattern.pattern == ""
 
 
 def _verdict_in_doubt(folder: RunFolder) -> Verdict:

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from ranksafe.runs.explain.alike import gist
 from ranksafe.runs.explain.deaths import CRASHES
 from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
-from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher
+from ranksafe.runs.explain.launcher_report import LAUNCHER_ERRORS, LauncherReport, read_launcher
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank
 from ranksafe.runs.log_text.reader import Line, SaidBy
 
-LAUNCHER_WORDS = ("ChildFailedError", "CalledProcessError", "SignalException")
+LAUNCHER_WORDS = LAUNCHER_ERRORS | {"SignalException"}
 """What launchers raise."""
 _BUILDS = re.compile(r"\ACommand '\['ninja'")
 """A CalledProcessError of a rank's own: the build of an extension ended badly."""

@@ -17,8 +17,8 @@ from ranksafe.runs.explain.evidence import (
     Evidence,
     RankEvidence,
     Suspicion,
+    entries_of,
     frames_from,
-    parse_entry,
 )
 from ranksafe.runs.explain.launcher_report import read_launcher
 
@@ -380,12 +380,7 @@ def _missing_before(evidence: Evidence) -> float | None:
 
 def _events(path: Path) -> dict[str, list[Event]]:
     found: dict[str, list[Event]] = {}
-    try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return found
-    for line in lines:
-        event = parse_entry(line)
+    for event in entries_of(path):
         found.setdefault(str(event.get("event", "")), []).append(event)
     return found
 

@@ -1,11 +1,14 @@
 """May a failure of a rehearsal come of what the rehearsal itself refused, or put in the place of something else?
 
-`STANDINGS` says of every kind of failure what could have brought it about, and why; the first that fits counts. What a
-failure touches was written down where it happened (``ranksafe_rehearsal.touched``).
+`standings.json` says of every kind of failure what could have brought it about, and why; the first that fits counts.
+What a failure touches was written down where it happened (``ranksafe_rehearsal.touched``).
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -97,77 +100,29 @@ class Standing:
     reason: str
 
 
-def _standing(
-    pattern: str, reason: str, *, by: frozenset[str] = frozenset(), follows: bool = False
-) -> Standing:
-    return Standing(re.compile(pattern, re.DOTALL), by, follows, reason)
+@functools.cache
+def standings() -> tuple[Standing, ...]:
+    """The table, in its order."""
+    text = Path(__file__).with_name("standings.json").read_text(encoding="utf-8")
+    return tuple(map(_standing, json.loads(text)))
 
 
-STANDINGS: tuple[Standing, ...] = (
-    _standing(
-        r"Expected all tensors to be on the same device|found at least two devices|on different devices|"
-        r"Expected \S+ to be on \S+ device|must have .{0,40} on device",
-        "what stands in is placed where the script says; the check of the devices is torch's own",
-    ),
-    _standing(
-        r"process group|\bDist\w*Error|\bNCCL|ncclInvalid|DataParallel\b|Expected to have finished reduction|"
-        r"mark a variable ready only once|parameters? marked ready|invalid device ordinal|forked subprocess|"
-        r"\branks?\b|\bworld[ _]size\b",
-        "ranks, groups and devices are as the user asked for, whatever they compute with",
-    ),
-    _standing(
-        r"does not require grad|modified by an inplace operation|is being modified inplace|leaf Variable|"
-        r"through the graph a second time",
-        "autograd's rules depend on the order of operations, not on values or sizes",
-    ),
-    _standing(r"CUDA out of memory", "what stands in is smaller than what it stands for"),
-    _standing(r"\A(?:Syntax|Indentation|Tab)Error\b", "the text of the script"),
-    _standing(r"\ARecursionError\b", "calls without an end do not depend on data"),
-    _standing(
-        r"[Cc]an't pickle|cannot pickle|Can't get (?:local )?(?:object|attribute)",
-        "what can be sent to a process depends on where it is defined",
-    ),
-    _standing(
-        r"\AImportError\b",
-        "what a module offers depends on the installed packages, but for those that are simulated",
-        by=REFUSED | {"library"},
-        follows=True,
-    ),
-    _standing(
-        r"\A(?:NameError|UnboundLocalError|ModuleNotFoundError)\b",
-        "a name is not set or not there; a refusal that was caught may have skipped the line that sets it",
-        by=REFUSED,
-        follows=True,
-    ),
-    _standing(
-        r"\ATypeError\b.*(?:unexpected keyword argument|required (?:positional|keyword-only) argument|"
-        r"takes .{1,40} arguments? but)",
-        "how something is called depends on its class, which a model or dataset that stands in shares",
-        by=REFUSED | _OTHER_CLASSES,
-    ),
-    _standing(
-        r"\A(?:TypeError|AttributeError)\b.*\bNone(?:Type)?\b",
-        "nothing, where a refused call would have given something",
-        by=REFUSED | STAND_INS,
-        follows=True,
-    ),
-    _standing(
-        r"\AAttributeError\b",
-        "what a model or tokenizer has depends on its class, which one that stands in shares",
-        by=REFUSED | _OTHER_CLASSES | {"dataset", "pictures"},
-    ),
-    _standing(
-        r"\A(?:FileNotFoundError|NotADirectoryError|EOFError|JSONDecodeError|UnpicklingError|BadZipFile|ReadError)\b",
-        "a file that a refused download would have written, or written whole",
-        by=REFUSED | STAND_INS,
-        follows=True,
-    ),
-    _standing(
-        r"",
-        "an ordinary failure depends on values: lengths, columns, vocabularies, shapes",
-        by=REFUSED | STAND_INS,
-    ),
-)
+def _standing(row: Mapping[str, Any]) -> Standing:
+    by = (_GROUPS.get(name, frozenset({name})) for name in row.get("by", ()))
+    return Standing(
+        pattern=re.compile(row["message"], re.DOTALL),
+        by=frozenset(itertools.chain(*by)),
+        follows=row.get("follows", False),
+        reason=row["reason"],
+    )
+
+
+_GROUPS: Mapping[str, frozenset[str]] = {
+    "refused": REFUSED,
+    "stand-ins": STAND_INS,
+    "other classes": _OTHER_CLASSES,
+}
+"""Names of kinds of entries in the table."""
 _OF_RANKS = re.compile(
     r"\b(?:(?:get_)?world_size|WORLD_SIZE|(?:get_|local_|global_|node_)*rank|(?:LOCAL_)?RANK|num_processes|process_index"
     r"|num_replicas|device_count|nprocs?|n_?gpus?|num_gpus?|world)\b"
@@ -211,7 +166,7 @@ def _touch(data: Mapping[str, Any]) -> Touch:
 
 def standing_of(failure: Failure) -> Standing:
     """What could have brought this failure about."""
-    return next(each for each in STANDINGS if each.pattern.search(failure.message))
+    return next(each for each in standings() if each.pattern.search(failure.message))
 
 
 def doubt_about(failures: Sequence[Failure], uncaught: Sequence[Uncaught]) -> Doubt | None:

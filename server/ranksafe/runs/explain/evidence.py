@@ -14,6 +14,7 @@ from ranksafe.runs.kept_output import read_end
 from ranksafe.runs.model import Frame
 
 _TAIL_BYTES = 200_000
+_JOURNAL_BYTES = 20_000_000
 LOOSE = -1.0
 """Stands for the time of a traceback that names no rank: before all others."""
 
@@ -146,8 +147,10 @@ def load_evidence(directory: Path, expected_ranks: int | None) -> Evidence:
         if rank is not None:
             evidence.ranks[rank.rank] = rank
     _read_ends(evidence, directory / "launcher.jsonl")
-    evidence.launcher = _tail(directory / "launcher.stdout") + _tail(directory / "launcher.stderr")
-    summary = parse_entry(_tail(directory / "supervisor.json"))
+    evidence.launcher = read_tail(directory / "launcher.stdout") + read_tail(
+        directory / "launcher.stderr"
+    )
+    summary = parse_entry(read_tail(directory / "supervisor.json"))
     evidence.status = str(summary.get("status", "lost"))
     evidence.returncode = summary.get("returncode")
     return evidence
@@ -156,7 +159,7 @@ def load_evidence(directory: Path, expected_ranks: int | None) -> Evidence:
 def _read_ends(evidence: Evidence, path: Path) -> None:
     """What the supervisor noted of the ranks' processes (`supervisor.RankEnds`)."""
     ranks = {rank.pid: rank for rank in evidence.ranks.values() if rank.pid is not None}
-    for entry in map(parse_entry, _tail(path).splitlines()):
+    for entry in entries_of(path):
         rank, status = ranks.get(entry.get("pid", -1)), entry.get("status")
         if rank is None:
             continue
@@ -170,19 +173,18 @@ def _load_rank(path: Path) -> RankEvidence | None:
     if not number.isdigit():
         return None
     rank = RankEvidence(int(number))
-    for line in _tail(path, limit=20_000_000).splitlines():
-        event = parse_entry(line)
+    for event in entries_of(path):
         reader = _READERS.get(event.get("event", ""))
         if reader is not None:
             reader(rank, event)
         if event.get("group") is not None:
             rank.group_size = event["group"]
-    beat = parse_entry(_tail(path.with_suffix(".beat")))
+    beat = parse_entry(read_tail(path.with_suffix(".beat")))
     rank.beat = frames_from(beat.get("frames"))
     rank.beat_at = beat.get("time")
     rank.group_size = rank.group_size or beat.get("group")
-    rank.fatal = fatal_frames(_tail(path.with_suffix(".fatal")))
-    rank.errors = _tail(path.with_suffix(".stderr"))
+    rank.fatal = fatal_frames(read_tail(path.with_suffix(".fatal")))
+    rank.errors = read_tail(path.with_suffix(".stderr"))
     return rank
 
 
@@ -317,7 +319,13 @@ def parse_entry(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _tail(path: Path, limit: int = _TAIL_BYTES) -> str:
+def entries_of(path: Path) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a journal's lines, as far as they can be read."""
+    return map(parse_entry, read_tail(path, _JOURNAL_BYTES).splitlines())
+
+
+def read_tail(path: Path, limit: int = _TAIL_BYTES) -> str:
+    """The end of a file of the run; empty where there is none."""
     try:
         return read_end(str(path), limit).decode("utf-8", "replace")
     except OSError:

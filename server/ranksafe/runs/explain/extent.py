@@ -98,8 +98,9 @@ def with_extent(
         return _without_ranks(failure, origin, known=root.known is not None)
     if not alone or (root.known is not None and (not plain or failure.kind in _OF_NO_RANK)):
         return failure
-    missing = "a file was missing on this rank"
-    return _said_also(failure, missing if origin.type == _NO_FILE else "only this rank met it")
+    if origin.type == _NO_FILE:
+        return _said_also(failure, "a file was missing on this rank")
+    return _said_also(failure, "only this rank met it")
 
 
 def _another(death: Death) -> str:

@@ -17,6 +17,7 @@ from ranksafe.runs.explain.deaths import (
 )
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.going_down import hidden_cause
+from ranksafe.runs.explain.launcher_report import LAUNCHER_ERRORS
 from ranksafe.runs.explain.locate import APPROXIMATE, UserCode, innermost_user_frame
 from ranksafe.runs.explain.printed import printed_failure
 from ranksafe.runs.explain.signatures import UNKNOWN, Signature, match, signatures_about
@@ -34,7 +35,6 @@ _LOST_CHILD = frozenset({"EOFError", "BrokenPipeError", "ConnectionResetError"})
 _PIPES = ("/multiprocessing/connection.py", "/multiprocess/connection.py")
 _NO_PIN_THREAD = "Pin memory thread exited unexpectedly"
 """torch 2.13.0, torch/utils/data/dataloader.py."""
-_LAUNCHER_ERRORS = ("ChildFailedError", "CalledProcessError")
 
 
 def marked_evidence(evidence: Evidence, user_code: UserCode) -> Evidence:
@@ -325,7 +325,7 @@ def launcher_failure(evidence: Evidence, user_code: UserCode, language: Language
     if evidence.status == "lost":
         return Failure.without_place("run-lost", _LOST_MESSAGE, _LOST, language)
     told = [_marked(unfold(each), user_code) for each in parse_tracebacks(evidence.launcher)]
-    own = [each for each in told if each.type not in _LAUNCHER_ERRORS]
+    own = [each for each in told if each.type not in LAUNCHER_ERRORS]
     if own:
         failure = raised_failure(own[0], None, language, known_failure(own[0], evidence))
         if failure.kind == "exception":

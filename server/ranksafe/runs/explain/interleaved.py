@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from ranksafe.runs.explain.alike import with_sorted_sets
 from ranksafe.runs.explain.evidence import Raised
+from ranksafe.runs.explain.launcher_report import LAUNCHER_ERRORS
 from ranksafe.runs.model import Frame
 
 _HEADER = re.compile(r"Traceback \(most recent call last\):")
@@ -21,7 +22,6 @@ _FRAME = re.compile(
 _LAST = re.compile(
     r"^\s*(?:[A-Za-z_]\w*\.)*(?P<type>[A-Za-z_]\w*(?:Error|Exception))(?:: (?P<message>.+))?$"
 )
-_OF_A_LAUNCHER = frozenset({"ChildFailedError", "CalledProcessError"})
 
 
 def interleaved_traceback(lines: Sequence[tuple[int, str]]) -> tuple[Raised, int] | None:
@@ -39,7 +39,7 @@ def interleaved_traceback(lines: Sequence[tuple[int, str]]) -> tuple[Raised, int
     for number, text in lines:
         if found := _FRAME.search(text):
             frames[Frame(found["file"], int(found["line"]), found["function"])] += 1
-        elif (last := _LAST.match(text)) and last["type"] not in _OF_A_LAUNCHER and frames:
+        elif (last := _LAST.match(text)) and last["type"] not in LAUNCHER_ERRORS and frames:
             raised[(last["type"], with_sorted_sets((last["message"] or "").strip()))] += 1
             at = number
     chain = tuple(frame for frame, times in frames.items() if times > 1)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ranksafe.localization import Language, Translated, both
 from ranksafe.runs.explain import lost_node
-from ranksafe.runs.explain.evidence import Evidence, parse_entry
+from ranksafe.runs.explain.evidence import Evidence, parse_entry, read_tail
 from ranksafe.runs.model import Failure
 
 FILE: Final = "slurm.json"
@@ -45,8 +45,10 @@ def load_job_end(directory: Path) -> JobEnd | None:
     """What a run's directory has; None where the run was no job."""
     try:
         end = parse_entry((directory / FILE).read_text(encoding="utf-8"))
-        batch = _text(directory / "batch.log")
-        logs = {int(path.name.split(".")[1]): _text(path) for path in directory.glob("node.*.log")}
+        batch = read_tail(directory / "batch.log")
+        logs = {
+            int(path.name.split(".")[1]): read_tail(path) for path in directory.glob("node.*.log")
+        }
         nodes = tuple(str(name) for name in end.get("nodes") or ())
         down = [str(name) for name in end.get("down") or ()]
         named = [name for found in _LOST_NODE.finditer(batch) for name in found["nodes"].split(",")]
@@ -119,16 +121,6 @@ def _unusable(batch: str, logs: Mapping[int, str], nodes: Sequence[str]) -> Tran
 
 def _with_reason(failure: Failure, reason: Translated) -> Failure:
     return replace(failure, explanation=both(reason, failure.explanation))
-
-
-def _text(path: Path, limit: int = 200_000) -> str:
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - limit))
-            return file.read().decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 _UNUSABLE = Translated(

@@ -55,6 +55,8 @@ _MPIRUN = re.compile(
     r"signal (?P<signal>\d+)"
 )
 """Open MPI 1.6 to 5."""
+LAUNCHER_ERRORS: Final = frozenset({"ChildFailedError", "CalledProcessError"})
+"""What launchers raise when a rank has failed."""
 UNKNOWN_RANK: Final = -1_000_000
 """Of a process whose rank nothing tells."""
 _SHELL = 128

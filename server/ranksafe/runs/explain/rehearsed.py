@@ -14,8 +14,10 @@ from ranksafe.runs.explain.collective_order import KIND as PARTED
 from ranksafe.runs.explain.doubt import Doubt, Uncaught, cause, doubt_about, uncaught_from
 from ranksafe.runs.explain.evidence import (
     Evidence,
+    entries_of,
     frames_from,
     parse_entry,
+    read_tail,
     translated_from,
 )
 from ranksafe.runs.explain.hangs import are_side_by_side, waiting_ranks
@@ -62,7 +64,7 @@ class Verdict:
 
 def load_rehearsal(directory: Path) -> Rehearsal | None:
     """Read the journals of a run directory; None where the run was no rehearsal."""
-    settings = parse_entry(_text(directory / SETTINGS_FILE))
+    settings = parse_entry(read_tail(directory / SETTINGS_FILE))
     if not settings:
         return None
     found = Rehearsal(bool(settings.get("offline")), is_forecast=bool(settings.get("forecast")))
@@ -245,20 +247,9 @@ def _without_repeats(seen: Sequence[LimitSeen]) -> Iterator[Translated]:
 
 def _events(directory: Path) -> Iterator[dict[str, Any]]:
     """Every entry of every process, in the order of time."""
-    found = []
-    for path in sorted(directory.glob("rehearsal-*.jsonl")):
-        for line in _text(path).splitlines():
-            event = parse_entry(line)
-            if "event" in event:
-                found.append(event)
+    paths = sorted(directory.glob("rehearsal-*.jsonl"))
+    found = (event for path in paths for event in entries_of(path) if "event" in event)
     return iter(sorted(found, key=lambda event: float(event.get("time") or 0)))
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 _OWN_TIMEOUT = "collective-timeout"

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.collective_order import calls_of
-from ranksafe.runs.explain.evidence import parse_entry
+from ranksafe.runs.explain.evidence import entries_of
 from ranksafe.runs.explain.parted import (
     ENTERED,
     EXIT_UNDER,
@@ -68,8 +68,8 @@ def trails_of(directory: Path) -> dict[int, Trail]:
 
 
 def _trail(data: bytes, path: Path) -> Trail:
-    journal = path.with_suffix(".jsonl").read_text(encoding="utf-8", errors="replace").splitlines()
-    events = [event for event in map(parse_entry, journal) if event.get("number")]
+    journal = entries_of(path.with_suffix(".jsonl"))
+    events = [event for event in journal if event.get("number")]
     files = {e["number"]: str(e["file"]) for e in events if e.get("event") == "trail-file"}
     names = [event for event in events if event.get("event") == "collective-name"]
     groups = {e["number"]: str(e["value"]["name"]) for e in names if e["table"] == "group"}
