@@ -94,8 +94,17 @@ def diagnose(text: str, language: Language = "en") -> list[Failure]:
 
 
 def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
-    """The same for a log that was read piece by piece."""
-    said = last_attempt(said)
+    """The same for a log that was read piece by piece.
+
+    Of several launches the last one counts, unless it neither failed nor came to anything.
+    """
+    failures = _of_one_launch(last_attempt(said), language)
+    if failures or said.earlier is None or said.has_bars or went_on(0, said):
+        return failures
+    return _of_one_launch(last_attempt(said.earlier), language)
+
+
+def _of_one_launch(said: SaidBy, language: Language) -> list[Failure]:
     evidence = evidence_of(said)
     evidence.alike = ranks_alike(evidence, said)
     evidence.open_ended = is_open_ended(evidence, said)

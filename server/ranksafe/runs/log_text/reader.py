@@ -11,6 +11,7 @@ from typing import TypeVar, cast
 from ranksafe.runs.log_text.boxes import unboxed
 from ranksafe.runs.log_text.decode import Decoder
 from ranksafe.runs.log_text.excerpt import Excerpt, is_telling, telling_places
+from ranksafe.runs.log_text.launches import Launches
 from ranksafe.runs.log_text.prefixes import Origin, Prefixes, pieces
 from ranksafe.runs.log_text.progress import is_bar
 
@@ -62,6 +63,10 @@ class SaidBy:
     """Ranks whose traceback torch's excepthook printed: nothing caught it."""
     repeats: dict[str, int] = field(default_factory=dict)
     """How often a message was printed that came over and over, by its text with ``#`` for numbers."""
+    has_bars: bool = False
+    """Whether there were progress bars near its end."""
+    earlier: SaidBy | None = None
+    """What the launch before said, where several wrote into one log; all else is the last one's."""
 
 
 class LogReader:
@@ -78,6 +83,9 @@ class LogReader:
         self._before = ""
         self._open = 0
         self._uncaught: set[int] = set()
+        self._bar = ""
+        self._launches = Launches()
+        self._earlier: SaidBy | None = None
         self.count = 0
         self.telling = 0
         """Telling lines so far: nothing new is to be found while it stays the same."""
@@ -96,6 +104,28 @@ class LogReader:
         lines = text.split("\n")
         if not lines[-1]:
             lines.pop()
+        recent = (line for _, line in self._tail)
+        first, *others = self._launches.parts(text, lines, recent)
+        self._read_part(first, text if not others else "\n".join(first))
+        for part in others:
+            self._begin_anew()
+            self._read_part(part, "\n".join(part))
+
+    def _begin_anew(self) -> None:
+        """Another launch writes from here on."""
+        if not self._streams:
+            return
+        self._earlier = replace(self.said(), earlier=None)
+        self._streams.clear()
+        self._origins.clear()
+        self._head.clear()
+        self._tail.clear()
+        self._uncaught.clear()
+        self._bar = ""
+        self._watched = self._open = 0
+        self._before = ""
+
+    def _read_part(self, lines: list[str], text: str) -> None:
         last = self.count + len(lines)
         places = telling_places(text)
         if places or self._open:
@@ -107,7 +137,9 @@ class LogReader:
         self.count = last
         first = last - len(lines[-_TAIL_LINES:]) + 1
         for at, line in enumerate(lines[-_TAIL_LINES:], first):
-            if line.strip() and not is_bar(line):
+            if is_bar(line):
+                self._bar = line[:2000]
+            elif line.strip():
                 self._tail.append((at, line[:2000]))
 
     def _read_lines(self, lines: list[str], places: list[int]) -> None:
@@ -174,7 +206,8 @@ class LogReader:
 
     def last_lines(self, count: int) -> list[str]:
         """The raw end of the log so far."""
-        return [line for _, line in self._tail][-count:]
+        lines = [line for _, line in self._tail][-count:]
+        return lines if lines or not self._bar else [self._bar]
 
     def _limit(self) -> int:
         streams = max(1, len(self._streams))
@@ -217,6 +250,8 @@ class LogReader:
             head=list(self._head),
             uncaught=set(self._uncaught),
             repeats=repeats,
+            has_bars=bool(self._bar),
+            earlier=self._earlier,
         )
 
     def _rank_of(self, source: str, named: set[int]) -> int | None:

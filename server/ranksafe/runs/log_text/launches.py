@@ -1,0 +1,110 @@
+"""Where a log begins anew: several launches wrote into one file, one after the other (``nohup … >> log``).
+
+A launch has ended where a launcher says so. What comes after it is another one's if it begins as launches do, or as
+this log did: first lines come once. Lines that came again and again before that end tell nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from ranksafe.runs.log_text.excerpt import is_telling
+from ranksafe.runs.log_text.progress import is_bar, is_progress
+
+_PARTS = (
+    *("got signal: ", "  exitcode  : ", "returned non-zero exit status", "died with <Signals"),
+    *("exits with return code", "HYDRA_FULL_ERROR", ": error: "),
+)
+_ENDED = re.compile(
+    r"SignalException: Process \d+ got signal: |^\s*exitcode  : -?\d|returned non-zero exit status|died with <Signals"
+    r"|exits with return code = -?\d"
+    r"|(?P<rank>^Set the environment variable HYDRA_FULL_ERROR=1|^\S+\.py: error: )"
+)
+"""The end of torchrun (torch 1.9 to 2.13), accelerate and DeepSpeed's launcher (0.19); ``rank``: Hydra's (1.3) and
+argparse's, which may be that of one rank of several."""
+_BEGINS = re.compile(
+    r"Setting OMP_NUM_THREADS environment variable for each process"
+    r"|The module torch\.distributed\.launch is deprecated"
+    r"|The following values were not passed to `accelerate launch`"
+    r"|\[runner\.py:\d+:main\] cmd = "
+    r"|^\++ (?:\S+/)?(?:torchrun|python[\d.]*|accelerate|deepspeed|srun|mpirun)\b"
+    r"|^usage: \S+\.py\b"
+)
+"""The first words of the same launchers, of a shell that tells what it does (``set -x``), and of argparse."""
+_HEAD_LINES = 40
+_LOOKED_AT = 300
+"""Lines after an end among which the next launch has to begin."""
+_ALIKE = 2
+_LEAST_LETTERS = 12
+_NUMBERS = re.compile(r"[\da-f]*\d[\da-f]*", re.IGNORECASE)
+
+
+class Launches:
+    """What is known of the launch whose lines come."""
+
+    def __init__(self) -> None:
+        self._head: dict[str, None] = {}
+        self._gathers = True
+        self._left = 0
+        self._met: set[str] = set()
+        self._recurring: set[str] = set()
+
+    def parts(self, text: str, lines: list[str], recent: Iterable[str]) -> Iterator[list[str]]:
+        """Whole lines, as ``text`` and apart, cut where another launch begins; the first part may be empty.
+
+        ``recent``: the last lines of the log before them.
+        """
+        if not (self._left or self._gathers or any(part in text for part in _PARTS)):
+            yield lines
+            return
+        start = first = 0
+        for at, line in enumerate(lines):
+            if self._left:
+                self._left -= 1
+                before = len(self._met)
+                begins = self._is_beginning(line)
+                if not before and (begins or self._met):
+                    first = at
+                if begins:
+                    yield lines[start:first]
+                    start = first
+                    self._left = 0
+                    self._begin_head()
+            self._gather(line)
+            ended = _ENDED.search(line) if any(part in line for part in _PARTS) else None
+            if ended:
+                self._gathers = False
+                self._left = _LOOKED_AT
+                if ended["rank"]:
+                    self._head.clear()
+                self._met = set()
+                earlier = [*recent, *lines[max(start, at - _LOOKED_AT) : at]]
+                self._recurring = {_alike(each) for each in earlier[_HEAD_LINES:]}
+        yield lines[start:]
+
+    def _begin_head(self) -> None:
+        self._head = {}
+        self._gathers = True
+
+    def _gather(self, line: str) -> None:
+        if not self._gathers:
+            return
+        if line.startswith("Traceback (most") or len(self._head) >= _HEAD_LINES:
+            self._gathers = False
+        elif not (line.startswith(" ") or is_telling(line) or is_bar(line) or is_progress(line)):
+            alike = _alike(line)
+            if sum(map(str.isalpha, alike)) >= _LEAST_LETTERS:
+                self._head[alike] = None
+
+    def _is_beginning(self, line: str) -> bool:
+        if _BEGINS.search(line):
+            return True
+        alike = _alike(line)
+        if alike in self._head and alike not in self._recurring:
+            self._met.add(alike)
+        return len(self._met) >= _ALIKE
+
+
+def _alike(line: str) -> str:
+    return _NUMBERS.sub("#", line[:200].rstrip())
