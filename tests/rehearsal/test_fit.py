@@ -424,7 +424,8 @@ from torch import nn
 from torch.distributed.fsdp import fully_shard
 dist.init_process_group("nccl")
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-assert dist.get_world_size() == WORLD and dist.get_rank() < WORLD
+assert dist.get_world_size() == HOW_MANY and dist.get_rank() < HOW_MANY
+assert (os.environ["WORLD_SIZE"], os.environ["LOCAL_WORLD_SIZE"]) == ("HOW_MANY", str(min(HOW_MANY, 8)))
 model = nn.Sequential(*(nn.Linear(4096, 4096, bias=False) for _ in range(4))).cuda()
 for layer in model:
     fully_shard(layer)
@@ -441,7 +442,7 @@ for _ in range(5):
 
 
 def test_one_rank_holds_what_each_of_two_does(fit: Fit) -> None:
-    script = SHARDED.replace("WORLD", "2")
+    script = SHARDED.replace("HOW_MANY", "2")
     all_of_them = fit(script, "--ranks", "all", "--output-format", "json", gpus=2).told
     one = fit(script, "--ranks", "one", "--output-format", "json", gpus=2).told
     assert (all_of_them["stands_for"], one["stands_for"]) == (1, 2)
@@ -452,7 +453,7 @@ def test_one_rank_holds_what_each_of_two_does(fit: Fit) -> None:
 
 
 def test_many_ranks_are_one_that_holds_its_share(fit: Fit) -> None:
-    script = SHARDED.replace("WORLD", "64")
+    script = SHARDED.replace("HOW_MANY", "64")
     answer = fit(script, "--nodes", "8", "--output-format", "json", gpus=8)
     told = answer.told
     assert (answer.status, told["fits"], told["gpus"]) == (0, "fits", 64)
