@@ -201,3 +201,30 @@ def test_a_change_is_an_edit_where_the_script_writes_all_that_it_sets(tmp_path: 
     # What the command line gives is not what the script says.
     assert edited("--batch-size", "64") == script.read_text()
     assert edited("--gradient-accumulation-steps", "2") == script.read_text()
+
+
+def test_what_the_text_alone_says_is_changed_in_a_text_of_its_own(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        "from transformers import TrainingArguments\n"
+        "TrainingArguments('out', per_device_train_batch_size=32)\n"
+    )
+    request = replace(_request(), script=script)
+    first = _first(request)
+    tried: list[Change] = []
+
+    def run(change: Change) -> Trial:
+        tried.append(change)
+        return trial_of(change, request, _result(_peak(9)), first)
+
+    found = exposed(script, (), written=True)
+    list(search(request, 8, first, found, most_runs=1, run=run))
+    assert tried[0].told == (
+        "train.py:2 per_device_train_batch_size=32 → 8",
+        "gradient_accumulation_steps=1 → 4",
+    )
+    again = changed(request, tried[0])
+    assert again.arguments == ()
+    ((path, text),) = again.rehearsal.texts
+    assert path == str(script)
+    assert text.endswith("per_device_train_batch_size=8, gradient_accumulation_steps=4)\n")

@@ -190,11 +190,20 @@ def _set(
 ) -> Change:
     """The change that gives arguments other values. What was not given stands at the end: the places of the words
     before it are as they were."""
-    arguments = list(words)
+    arguments, told, last = list(words), [], ""
     for argument, value in sets:
         arguments = argument.set_in(arguments, value)
-    told = tuple(_told(argument, value) for argument, value in sets)
-    return Change(what.value, told, tuple(arguments), per_node, batch, tuple(sets))
+        line = _line(argument)
+        told.append(f"{line} {_told(argument, value)}" if line != last else _told(argument, value))
+        last = line
+    return Change(what.value, tuple(told), tuple(arguments), per_node, batch, tuple(sets))
+
+
+def _line(argument: Argument) -> str:
+    """Where it stands in the script's text alone."""
+    if argument.form is not Form.WRITTEN or argument.literal is None:
+        return ""
+    return f"{argument.literal.file.name}:{argument.literal.range.start.line + 1}"
 
 
 def _one(change: Change) -> _Way:
@@ -229,9 +238,8 @@ def _shorter(words: Sequence[str], per_node: int, length: Argument) -> _Way:
 
 def _told(argument: Argument, value: str) -> str:
     """A switch that is off has no value to show."""
-    if argument.form is Form.WRITTEN and argument.literal is not None:
-        line = f"{argument.literal.file.name}:{argument.literal.range.start.line + 1}"
-        return f"{line} {argument.spelling}={argument.value} → {value}"
+    if argument.form is Form.WRITTEN:
+        return f"{argument.spelling}={argument.value} → {value}"
     if argument.value.lower() in ("", "false"):
         return " ".join(argument.set_in((), value))
     between = " " if argument.spelling.startswith("-") else "="
