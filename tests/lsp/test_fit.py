@@ -197,6 +197,13 @@ async def test_memory_that_runs_out_is_drawn_on_its_line_with_what_holds_it(
     assert lenses[title] == "ranksafe.fit"
     assert lenses["What would make it fit?"] == "ranksafe.fit"
 
+    entry = LAYERS.splitlines().index('if __name__ == "__main__":')
+    hover = await editor.hover(uri, entry, 2)
+    assert hover is not None
+    assert head in hover.replace("\\", "")
+    assert "- seen: 3 optimizer steps, with the batches that came" in hover
+    assert "ranksafe fit train.py --gpus 1 --device-model t4\n" in hover
+
     # Half of it fits. The devices are those of the last time.
     _save(editor, uri, LAYERS.replace("131072", "65536"))
     assert f"{title} (before the last edits)" in await _lenses(editor, uri)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ranksafe.localization import Translated
-from ranksafe.lsp.documents import Document
+from ranksafe.lsp.analysis import entry_of
+from ranksafe.lsp.documents import Document, TextDocument
 from ranksafe.lsp.fit_findings import Answer
 from ranksafe.lsp.messages import (
     FIT_AFTER_EDIT,
@@ -31,13 +32,15 @@ _NAME: Final = re.compile(r"[\w-]+")
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What is known of one argument."""
+    """What is known at a place."""
 
     place: Range
     heading: Translated
     sentences: tuple[Translated, ...]
     command: str
     """That shows it again."""
+    details: tuple[Translated, ...] = ()
+    """What is in the figures, and what is not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +56,16 @@ class FitOffer:
 
 
 def advice_at(session: Session, document: Document, position: Position) -> Advice | None:
-    """For the argument that is named at a place; None where no forecast knows anything of it."""
+    """For the argument that is named at a place, and all of the answer at the script's entry; None where no forecast
+    knows anything."""
     from ranksafe.runs.fit_arguments import key_of
 
     answer = session.forecasts.answer(document.path)
     if answer is None or answer.forecast is None:
         return None
+    entry = entry_of(document) if isinstance(document, TextDocument) else None
+    if entry is not None and entry.range.start.line == position.line:
+        return _whole(answer, entry.range, document.text)
     for match in _NAME.finditer(document.line(position.line)):
         if match.start() <= position.column <= match.end():
             if key_of(match[0]) not in answer.exposed.keys:
@@ -85,12 +92,22 @@ def fit_offers(answer: Answer, text: str) -> Iterator[FitOffer]:
                 yield FitOffer(title, trial.change.edits)
 
 
+def _whole(answer: Answer, place: Range, text: str) -> Advice:
+    command = _command(answer, answer.request.arguments)
+    details = tuple(answer.details())
+    return Advice(place, FIT_HEADING, (_said(answer, text),), command, details)
+
+
+def _said(answer: Answer, text: str) -> Translated:
+    said = answer.headline()
+    return said if answer.holds_for(text) else FIT_OUTDATED.filled(answer=said)
+
+
 def _advice(answer: Answer, key: str, place: Range, text: str) -> Advice:
     from ranksafe.runs.fit import Fits
     from ranksafe.runs.fit_trials import change_told, needed, told
 
-    said = answer.headline()
-    sentences = [said if answer.holds_for(text) else FIT_OUTDATED.filled(answer=said)]
+    sentences = [_said(answer, text)]
     change = None
     trials = [
         each for each in answer.trials if key in {argument.key for argument, _ in each.change.sets}

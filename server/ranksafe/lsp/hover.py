@@ -88,7 +88,11 @@ def _about_memory(session: Session, advice: Advice) -> str:
     language = session.client.language
     first, *rest = (_escaped(each.in_language(language)) for each in advice.sentences)
     heading = advice.heading.in_language(language)
-    return "\n\n".join([f"**{heading}**", first, *rest, f"```sh\n{advice.command}\n```"])
+    sections = [f"**{heading}**", first, *rest]
+    if advice.details:
+        details = (_escaped(each.in_language(language)) for each in advice.details)
+        sections.append("\n".join(f"- {each}" for each in details))
+    return "\n\n".join([*sections, f"```sh\n{advice.command}\n```"])
 
 
 def _launch(session: Session, document: Document) -> str:
