@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -109,3 +110,13 @@ def test_files_around_are_read_no_further(tmp_path: Path, name: str, leads_to: s
     assert "Traceback" not in done.error, done.error
     assert done.status in (1, 2)
     assert done.peak < 400 * MIB
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="its file systems have no such names")
+@pytest.mark.parametrize("form", ["text", "json", "github", "gitlab", "sarif"])
+def test_a_name_that_is_no_text_is_told_in_every_format(tmp_path: Path, form: str) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / os.fsdecode(b"\xff.py")).write_text(WARNED)
+    done = ranksafe("check", "--no-cache", "--output-format", form, ".", folder=folder)
+    assert ("RS201" in done.out, done.error, done.status) == (True, "", 1)

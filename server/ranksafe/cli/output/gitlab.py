@@ -40,7 +40,9 @@ def _entry(
     return {
         "check_name": finding.code,
         "description": f"{place}{finding.code} {finding.message.in_language(language)}",
-        "fingerprint": hashlib.sha256(f"{what} {seen[what]}".encode()).hexdigest(),
+        "fingerprint": hashlib.sha256(
+            f"{what} {seen[what]}".encode("utf-8", "surrogateescape")
+        ).hexdigest(),
         "severity": _SEVERITIES[finding.level],
         # Lines of a notebook are those of its JSON, which nobody reads.
         "location": {"path": path, "lines": {"begin": 1 if cell is not None else start.line + 1}},

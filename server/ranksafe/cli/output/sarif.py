@@ -96,7 +96,7 @@ def _location(result: FileResult, path: Path, place: Range) -> dict[str, Any]:
 def _artifact(path: Path) -> dict[str, str]:
     if path.is_absolute():
         return {"uri": path.as_uri()}
-    return {"uri": quote(path.as_posix())}
+    return {"uri": quote(path.as_posix(), errors="surrogateescape")}
 
 
 def _region(place: Range) -> dict[str, int]:
