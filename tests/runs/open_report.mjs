@@ -43,7 +43,19 @@ try {
         mkdirSync(dirname(screenshot), { recursive: true });
         await page.screenshot({ path: screenshot, fullPage: true });
     }
+    // What a handler of an event would have been waiting for.
+    await page.evaluate(() => {
+        for (const each of document.querySelectorAll("*")) {
+            ["mouseover", "focus", "toggle", "animationstart"].forEach((name) => each.dispatchEvent(new Event(name)));
+        }
+    });
     const seen = await page.evaluate(() => ({
+        owned: globalThis.owned ?? null,
+        links: [...document.querySelectorAll("[href], [src], [action], [data], [srcdoc]")].map((each) =>
+            ["href", "src", "action", "data", "srcdoc"].map((name) => each.getAttribute(name) ?? "").join(""),
+        ),
+        handlers: [...document.querySelectorAll("*")].flatMap((each) => [...each.attributes].filter(({ name }) => name.startsWith("on"))).length,
+        foreign: document.querySelectorAll("img, iframe, object, embed, form, base, link, audio, video, [http-equiv=refresh]").length,
         title: document.title,
         text: document.body.innerText,
         scripts: document.querySelectorAll("body script:not([type]), head script").length,

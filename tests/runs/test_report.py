@@ -6,10 +6,8 @@ import json
 import os
 import re
 import shutil
-import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ranksafe.localization import Language
@@ -20,16 +18,9 @@ from ranksafe.runs.report.elements import clean, element, to_html
 from ranksafe.runs.report.log_tail import log_section
 from ranksafe.runs.report.page import report
 
+from .browser import harmless, opened
 from .conftest import StartRun
 
-ROOT = Path(__file__).parents[2]
-BROWSERS = (
-    "/usr/bin/chromium",
-    "/usr/bin/chromium-browser",
-    "/usr/bin/google-chrome",
-    "/usr/bin/google-chrome-stable",
-)
-SCREENSHOTS = ROOT / "build" / "report-screenshots"
 HOSTILE = (
     "</script><script>document.title='owned'; alert(1)</script><img src=x onerror=alert(2)>"
     "\x1b[31mred\x1b[0m\x1b]8;;http://example.invalid\x07link\x1b]8;;\x07 \x00nul \u202eevil & \"q\" 'q' ${x}"
@@ -44,51 +35,6 @@ def failed(run: StartRun, tmp_path: Path) -> KeptRun:
     copy = tmp_path / "runs" / result.run_id
     shutil.copytree(result.run_directory, copy)
     return run_named(str(copy), tmp_path)
-
-
-def opened(
-    text: str,
-    tmp_path: Path,
-    name: str,
-    *,
-    scheme: str = "light",
-    language: str = "",
-    media: str = "",
-) -> dict[str, Any]:
-    """What Chromium shows, and what it tried to load; the screenshot is kept below build/."""
-    node = shutil.which("node")
-    chromium = next((each for each in BROWSERS if Path(each).exists()), None)
-    chromium = os.environ.get("RANKSAFE_CHROMIUM") or chromium
-    if node is None or chromium is None or not (ROOT / "node_modules/playwright-core").is_dir():
-        reason = "no node, chromium or node_modules/playwright-core (make test installs them)"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    page = tmp_path / f"{name}.html"
-    page.write_text(text, encoding="utf-8")
-    script = Path(__file__).with_name("open_report.mjs")
-    words = [
-        node,
-        str(script),
-        str(page),
-        scheme,
-        str(SCREENSHOTS / f"{name}.png"),
-        language,
-        media,
-    ]
-    environment = {**os.environ, "RANKSAFE_CHROMIUM": chromium}
-    answer = subprocess.run(
-        words, check=True, capture_output=True, text=True, timeout=120, env=environment
-    )
-    seen: dict[str, Any] = json.loads(answer.stdout)
-    return seen
-
-
-def harmless(seen: dict[str, Any]) -> None:
-    assert seen["dialogs"] == []
-    assert seen["problems"] == []
-    assert seen["requests"] == []
-    assert seen["overflow"] <= 0, "the page is wider than the window"
 
 
 @pytest.mark.torch

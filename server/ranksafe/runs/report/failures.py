@@ -147,7 +147,11 @@ def _link(name: str, row: int | None) -> Content:
     path = Path(name)
     if not path.is_absolute() or row is None:
         return text
-    return element("a", text, href=f"vscode://file/{quote(path.as_posix().lstrip('/'))}:{row}")
+    return element(
+        "a",
+        text,
+        href=f"vscode://file/{quote(path.as_posix().lstrip('/'), errors='replace')}:{row}",
+    )
 
 
 def _frame_list(failure: Mapping[str, Any]) -> list[Mapping[str, Any]]:
