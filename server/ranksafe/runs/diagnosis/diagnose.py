@@ -74,6 +74,8 @@ _STOPPED_AT_ONCE = frozenset({-4, -7, -8, -9, -11})
 """Signals after which no traceback can be the reason."""
 _STOPPED = "stopped-by-launcher"
 _TIMEOUT = "collective-timeout"
+_SIGNAL = "SignalException"
+"""Of torch.distributed.elastic."""
 _LAST_LINES = 6
 _ENDED_WELL = re.compile(
     r"^\W*(?:exit|return)[ _-]?(?:code|status)\W{1,3}0\W*$|\[COMMAND_EXIT_CODE=\"0\"\]",
@@ -158,6 +160,10 @@ def evidence_of(said: SaidBy) -> Evidence:
         _add_printed(ranks, said, report, ended)
         if any(rank.raised and not _only_follows(rank) for rank in ranks.values()):
             ranks = {number: rank for number, rank in ranks.items() if rank.raised is not None}
+    if not report.exits and all(
+        rank.raised is None or kind_of(rank.raised) == _STOPPED for rank in ranks.values()
+    ):
+        _add_stop(ranks, said)
     if not ended and not any(rank.raised for rank in ranks.values()):
         _add_cut_off(ranks, said)
     last = said.tail[-1][1].strip() if said.tail and not ranks and not ended else ""
@@ -255,6 +261,16 @@ def _add_printed(
         rank = ranks.setdefault(number, RankEvidence(number))
         if rank.raised is None or (_only_follows(rank) and not printed.secondary):
             rank.raised, rank.raised_at = _with_stack(printed, _joined(lines)), float(printed.at)
+
+
+def _add_stop(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
+    """The signal that ended the launcher, where it could not even say that it came."""
+    for lines in said.others:
+        for each in lines.once(locate_tracebacks):
+            if each.raised.type == _SIGNAL:
+                raised = replace(each.raised, frames=(), context=None)
+                ranks[NO_RANK] = RankEvidence(NO_RANK, raised=raised, raised_at=float(each.first))
+                return
 
 
 def _kinds(ranks: dict[int, RankEvidence]) -> set[str | None]:

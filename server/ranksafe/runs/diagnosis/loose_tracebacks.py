@@ -27,6 +27,7 @@ _BLOCK = re.compile(r"^\s*rank\s*: (?P<rank>\d+) \(local_rank: \d+\)")
 _BLOCK_LINES = 6
 _IN_RECORD = re.compile(r"\brank[ _]?[=:#]? ?(?P<rank>\d+)\b", re.IGNORECASE)
 _EXITED = "ProcessExitedException"
+_INTERRUPTED = "KeyboardInterrupt"
 _TELLING_WORDS = 20
 """Characters of a message that are enough to know it again."""
 
@@ -53,6 +54,14 @@ def add_loose(
         if ended and all(rank.raised is None for rank in ranks.values()):
             _add_interleaved(ranks, said)
         return
+    interrupted = [each.first for each in found if each.raised.type == _INTERRUPTED]
+    if interrupted:
+        # What fails after it is how the processes go.
+        found = [
+            each
+            for each in found
+            if each.first < min(interrupted) or each.raised.type == _INTERRUPTED
+        ]
     found.sort(key=lambda each: (follows(each.raised), each.raised.where is not None, each.first))
     chosen = found[0]
     if chosen.raised.type == _EXITED:

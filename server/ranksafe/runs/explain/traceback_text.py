@@ -27,6 +27,8 @@ _CONNECTORS = {
 }
 _MEMBER = re.compile(r"^\s*(?:\+-)?\+?-+ \d+ -+\s*$")
 _MARGIN = re.compile(r"^(?:\s{2})*[|+]\s?(?=[^-]|$)")
+_LOGGED = "Message"
+"""Under the call stack of a record that ``logging`` could not write: what was to be written."""
 _LONGEST_MESSAGE = 60
 _LONGEST_QUOTE = 500
 _FOREIGN_LINES = 2
@@ -182,7 +184,7 @@ class _Parser:
                     frames[-1] = replace(frames[-1], source=frames[-1].source or line.strip())
                     self.position += 1
                     continue
-                if last is None or not frames:
+                if last is None or not frames or last["type"] == _LOGGED:
                     if not any(each.strip() for each in self.lines[self.position + 1 :]):
                         self.unfinished = tuple(frames)
                     return None
@@ -273,7 +275,10 @@ def _append(found: list[Located], each: Located, relation: str | None, member: b
         found.append(each)
         return
     before, raised = found[-1].raised, each.raised
-    if relation == "cause":
+    if relation == "context" and before.type in _INTERRUPTIONS:
+        # What fails while an interruption ends the program follows from it.
+        raised = before
+    elif relation == "cause":
         raised = replace(raised, cause=before)
     elif relation == "context":
         raised = replace(raised, context=before)
@@ -295,6 +300,7 @@ def _without_echoes(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str
         previous = line
 
 
+_INTERRUPTIONS = ("KeyboardInterrupt", "SignalException")
 _IN_THREAD = re.compile(r"^(?:Exception in thread |(?=Process \S+-\d+:$))(?P<name>.+?):?$")
 _RECORD = re.compile(r"(?:^|[\s\[|])(?:ERROR|WARNING|CRITICAL)\b[\]:|\s-]")
 _IGNORED = (

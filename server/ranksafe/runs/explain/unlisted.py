@@ -116,7 +116,8 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Iterator[str]:
         bare = own.source.startswith("assert ") and not origin.message
         yield f"own assertion: {own.source[7:_SHORT]}" if bare else "own assertion"
     elif own.source.startswith("raise"):
-        yield f"{origin.type} raised by a check of its own"
+        silent = "" if origin.message else ", without a word"
+        yield f"{origin.type} raised by a check of its own{silent}"
     else:
         itself = PYTHONS_OWN.fullmatch(origin.type)
         yield f"{origin.type} raised {'by the line itself' if itself else 'in the line'}"
