@@ -105,8 +105,10 @@ def environment_section(run: KeptRun) -> list[Element]:
     facts = run.environment
     packages = facts.get("packages")
     packages = packages if isinstance(packages, dict) else {}
+    hosts = facts.get("hosts")
+    hosts = hosts if isinstance(hosts, list) else []
     rows: list[tuple[Content, Content]] = [
-        (_HOSTS, ", ".join(map(str, facts.get("hosts") or ()))),
+        (_HOSTS, ", ".join(map(str, hosts))),
         ("Python", _joined(facts.get("python"), facts.get("interpreter"))),
         (_PLATFORM, _joined(facts.get("platform"), _processors(facts.get("processors")))),
         (_GPUS, _gpus(facts.get("gpus"))),

@@ -34,7 +34,7 @@ def timeline_section(timeline: Timeline, ranks: Sequence[Mapping[str, Any]]) -> 
     lanes = timeline.lanes
     if not lanes and not ranks:
         return []
-    reports = {report.get("rank"): report for report in ranks}
+    reports = {rank: report for report in ranks if isinstance(rank := report.get("rank"), int)}
     found = [element("h2", _TITLE)]
     if lanes and timeline.end > timeline.start:
         found.append(element("div", _drawing(timeline, reports), class_="scroll"))
@@ -191,7 +191,7 @@ def _legend(lanes: Sequence[Lane], reports: Mapping[Any, Mapping[str, Any]]) -> 
 def _table(lanes: Sequence[Lane], reports: Mapping[Any, Mapping[str, Any]]) -> Element:
     by_rank = {lane.rank: lane for lane in lanes}
     rows = []
-    for rank in sorted({*by_rank, *(rank for rank in reports if isinstance(rank, int))}):
+    for rank in sorted({*by_rank, *reports}):
         lane, report = by_rank.get(rank, Lane(rank)), reports.get(rank, {})
         rate = lane.steps_per_second
         cells: list[Content] = [
@@ -201,7 +201,7 @@ def _table(lanes: Sequence[Lane], reports: Mapping[Any, Mapping[str, Any]]) -> E
             _exit_text(report.get("exit")),
             "" if lane.last_step is None else str(lane.last_step),
             "" if rate is None else f"{rate:.3g}",
-            "" if report.get("outcome") in _GOOD else lane.last_seen_at,
+            "" if str(report.get("outcome")) in _GOOD else lane.last_seen_at,
         ]
         rows.append(element("tr", *(element("td", cell, class_="number") for cell in cells)))
     head = element("tr", *(element("th", text) for text in _COLUMNS))

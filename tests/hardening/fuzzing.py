@@ -1,0 +1,292 @@
+"""Texts made from real ones by random damage, given to whatever reads what others wrote.
+
+    make harden HOURS=0.5        or: python -m tests.hardening.fuzzing HOURS [FIRST-SEED]
+
+A seed makes the same text again. Nothing may be raised, nothing may take a minute, and what two ways lead to must be the
+same: a text in pieces and as a whole, a file that was edited and one that was opened so.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ranksafe.checker.configuration import load_configuration
+from ranksafe.runs.diagnosis.diagnose import diagnose
+from ranksafe.runs.records.kept_runs import NoSuchRun, run_named
+from ranksafe.runs.records.redaction import redacted_text
+from ranksafe.runs.report.page import report
+from ranksafe.source import parsing
+from ranksafe.source.notebook import NotANotebook, code_cells
+
+from tests.hardening.measured import ROOT
+from tests.hardening.test_hostile_reports import EVENTS, RECORD
+from tests.hardening.test_large_files import analysed
+
+_LONGEST_SECONDS = 60
+_LONGEST_TEXT = 60_000
+_ODD = (
+    *(
+        "\0",
+        "\r",
+        "\r\n",
+        "\f",
+        "\ufeff",
+        "\ud800",
+        "\u2028",
+        "\U0001f525",
+        "\x1b[31m",
+        "\t",
+        "\\\n",
+    ),
+    *(
+        "(",
+        ")",
+        "[",
+        "]",
+        "{",
+        "}",
+        '"""',
+        "'",
+        "#",
+        ":",
+        "=",
+        ",",
+        "@",
+        "*",
+        "-1",
+        "9" * 400,
+        "1e999",
+    ),
+    *(
+        "lambda: ",
+        "await ",
+        "yield ",
+        "async ",
+        "match x:\n",
+        "else:\n",
+        "if dist.get_rank() == 0:\n",
+    ),
+    *(
+        "[rank0]: ",
+        "[rank 7] ",
+        "Traceback (most recent call last):\n",
+        "Root Cause",
+        "null",
+        "NaN",
+        "[[[",
+    ),
+)
+_NOTEBOOK = {
+    "nbformat": 4,
+    "metadata": {"language_info": {"name": "python"}},
+    "cells": [{"cell_type": "code", "source": ["%%time\n", "import torch\n", "!ls\n"]}] * 3,
+}
+_SETTINGS = """\
+[tool.ranksafe]
+select = ["RS2", "RS401"]
+ignore = ["RS602"]
+gpus = 4
+launcher = "torchrun"
+per-file-ignores = { "tests/*" = ["RS4"] }
+"""
+
+
+@cache
+def _code() -> list[str]:
+    files = [*(ROOT / "server" / "ranksafe").rglob("*.py"), *(ROOT / "rules").rglob("proof/*.py")]
+    return [file.read_text("utf-8")[:_LONGEST_TEXT] for file in sorted(files)]
+
+
+@cache
+def _logs() -> list[str]:
+    files = sorted(file for file in (ROOT / "tests" / "runs" / "logs").rglob("*") if file.is_file())
+    return [file.read_text("utf-8", "replace")[:_LONGEST_TEXT] for file in files]
+
+
+def damaged(text: str, others: list[str], choose: random.Random) -> str:
+    """A text after a few random changes."""
+    for _ in range(choose.randint(1, 5)):
+        start = choose.randrange(len(text) + 1)
+        stop = min(len(text), start + choose.choice([0, 1, 3, 30, 400]))
+        other = choose.choice(others)
+        at = choose.randrange(len(other) + 1)
+        new = choose.choice(
+            [
+                "",
+                choose.choice(_ODD),
+                choose.choice(_ODD) * choose.choice([2, 50, 3_000]),
+                text[start:stop] * choose.choice([2, 40]),
+                other[at : at + choose.choice([10, 300, 5_000])],
+            ]
+        )
+        text = text[:start] + new + text[stop:]
+    return text[:_LONGEST_TEXT]
+
+
+def odd_value(value: Any, choose: random.Random) -> Any:
+    """A JSON value in which some are of another kind."""
+    if choose.random() < 0.06:
+        odd = [
+            None,
+            True,
+            -1,
+            10**400,
+            1e308,
+            float("nan"),
+            "",
+            "\ud800<b>",
+            [],
+            {},
+            [[]],
+            {"a": [1]},
+        ]
+        return choose.choice(odd)
+    if isinstance(value, dict):
+        return {name: odd_value(each, choose) for name, each in value.items()}
+    return [odd_value(each, choose) for each in value] if isinstance(value, list) else value
+
+
+def _parsed(text: str, choose: random.Random) -> None:
+    def told(parse: Callable[[str], ast.Module]) -> object:
+        try:
+            return ast.dump(parse(text), include_attributes=True)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            return type(error)
+
+    piece = parsing._PIECE
+    parsing._PIECE = choose.choice([40, 300, 2_000])
+    try:
+        assert told(parsing.parse_python) == told(parsing._parse), "another tree in pieces"
+    finally:
+        parsing._PIECE = piece
+
+
+def code(choose: random.Random) -> Iterator[str]:
+    text = damaged(choose.choice(_code()), _code(), choose)
+    yield text
+    if "\0" not in text:
+        _parsed(text, choose)
+    document = analysed(text)
+    assert document.rule_errors == {}, document.rule_errors
+    lines = document.source.lines
+    at = choose.randrange(len(lines))
+    edited = "".join([*lines[:at], choose.choice(_ODD) + lines[at], *lines[at + 1 :]])
+    document.change(edited, at, at)
+    document.settle()
+    assert document.rule_errors == {}, document.rule_errors
+    if document.status == "complete":  # else the edit tells what is broken
+        assert document.findings == analysed(edited).findings, f"edited in line {at}: others"
+
+
+def log(choose: random.Random) -> Iterator[str]:
+    text = damaged(choose.choice(_logs()), _logs(), choose)
+    yield text
+    for failure in diagnose(text):
+        assert failure.explanation.en
+    redacted_text(text)
+
+
+def record(choose: random.Random) -> Iterator[str]:
+    values = {"result.json": [RECORD], "rank0.jsonl": EVENTS}
+    texts = {
+        name: "\n".join(json.dumps(odd_value(each, choose)) for each in lines)
+        for name, lines in values.items()
+    }
+    yield "\n".join(texts.values())
+    with tempfile.TemporaryDirectory() as name:
+        for file, text in texts.items():
+            (Path(name) / file).write_text(text)
+        (Path(name) / "log.txt").write_bytes(
+            choose.choice(_logs())[:3_000].encode()[choose.randrange(9) :]
+        )
+        with suppress(NoSuchRun):
+            report(run_named(name, Path(name)))
+
+
+def notebook(choose: random.Random) -> Iterator[str]:
+    text = json.dumps(odd_value(_NOTEBOOK, choose))
+    text = damaged(text, [text], choose) if choose.random() < 0.5 else text
+    yield text
+    with suppress(NotANotebook):
+        code_cells(text.encode("utf-8", "surrogatepass"))
+
+
+def settings(choose: random.Random) -> Iterator[str]:
+    text = damaged(_SETTINGS, [_SETTINGS], choose)
+    yield text
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "pyproject.toml").write_bytes(text.encode("utf-8", "surrogatepass"))
+        load_configuration(Path(name))
+
+
+TARGETS: dict[str, Callable[[random.Random], Iterator[str]]] = {
+    "code": code,
+    "log": log,
+    "record": record,
+    "notebook": notebook,
+    "settings": settings,
+}
+"""Each yields the text that it makes, then reads it."""
+
+
+def tried(target: str, seed: int) -> tuple[str, str] | None:
+    """The text that a seed makes and what went wrong with it; None where nothing did."""
+    text = ""
+    try:
+        with _within_a_minute():
+            for made in TARGETS[target](random.Random(f"{target} {seed}")):
+                text = made
+    except Exception:
+        return text, traceback.format_exc()
+    return None
+
+
+@contextmanager
+def _within_a_minute() -> Iterator[None]:
+    def too_long(*_: object) -> None:
+        raise TimeoutError("it takes too long")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(_LONGEST_SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def main(words: list[str]) -> int:
+    until = time.monotonic() + float(words[0]) * 3600
+    seed = first = int(words[1]) if len(words) > 1 else time.time_ns() // 1_000_000
+    failed: Counter[str] = Counter()
+    while time.monotonic() < until:
+        for target in TARGETS:
+            wrong = tried(target, seed)
+            if wrong is not None:
+                failed[target] += 1
+                file = ROOT / "build" / "fuzzing" / f"{target}-{seed}.txt"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(wrong[0], "utf-8", "surrogatepass")
+                print(f"{target}, seed {seed}: {file}\n{wrong[1]}", flush=True)
+        seed += 1
+    print(
+        f"{seed - first} seeds from {first} on, each for {', '.join(TARGETS)}; failed: {dict(failed)}"
+    )
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
