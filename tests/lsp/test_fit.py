@@ -350,7 +350,11 @@ async def test_a_script_that_fails_otherwise_has_its_failure_drawn_and_no_answer
     (found,) = await editor.until(lambda: _found(editor, uri))
     assert "ValueError: bad batch" in found.message
     await editor.until(lambda: "ValueError: bad batch" in "".join(editor.messages))
-    assert "Does it fit 1 × T4?" in await _lenses(editor, uri)
+    assert list(await _lenses(editor, uri))[-2:] == ["Does it fit 1 × T4?", "No forecast: open log"]
+    lens = (await editor.lenses(uri))[-1]
+    assert lens.command is not None
+    opened = await editor.execute(lens.command.command, *(lens.command.arguments or ()))
+    assert "ValueError: bad batch" in Path(opened["log"]).read_text(encoding="utf-8")
 
 
 @needs_torch

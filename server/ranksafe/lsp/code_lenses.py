@@ -25,6 +25,7 @@ from ranksafe.lsp.messages import (
     ENDED_LENS,
     FIT_LENS,
     FIT_LENS_ON,
+    FIT_LOG_LENS,
     FIT_SEARCH_LENS,
     LOG_LENS,
     OUTCOMES,
@@ -93,8 +94,10 @@ def _fit_kinds(session: Session, document: TextDocument) -> tuple[str, ...]:
     if not CAN_REHEARSE:
         return ()
     answer = session.forecasts.answer(document.path)
-    if answer is None or answer.is_searched or answer.is_well or answer.forecast is None:
+    if answer is None or answer.is_searched or answer.is_well:
         return ("fit",)
+    if answer.forecast is None:
+        return ("fit", "fit-log")
     return ("fit", "fit-search") if answer.holds_for(document.text) else ("fit",)
 
 
@@ -124,7 +127,7 @@ def _command_of(session: Session, data: Mapping[str, Any]) -> types.Command:
     if kind == "smoke":
         title = SMOKE_LENS.filled(steps=SMOKE_STEPS)
         return _command(session, title, commands.SMOKE_RUN, uri)
-    if kind in ("fit", "fit-search", "cancel-fit"):
+    if kind in ("fit", "fit-search", "fit-log", "cancel-fit"):
         return _about_fit(session, kind, uri)
     return _about_run(session, kind, uri)
 
@@ -137,6 +140,8 @@ def _about_fit(session: Session, kind: str, uri: Any) -> types.Command:
     if kind == "fit-search":
         return _command(session, FIT_SEARCH_LENS, FIT, uri, {"search": True})
     answer, document = session.forecasts.answer(path), session.documents.get(uri)
+    if kind == "fit-log" and answer is not None and answer.result is not None:
+        return _command(session, FIT_LOG_LENS, commands.OPEN_LOG, answer.result.run_id)
     text = document.text if isinstance(document, TextDocument) else ""
     title = None if answer is None else answer.title(text)
     return _command(session, title or _fit_question(session, path), FIT, uri)

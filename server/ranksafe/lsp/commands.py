@@ -147,7 +147,7 @@ async def trust_workspace(session: Session) -> dict[str, Any]:
 
 async def open_log(session: Session, run_id: str | None = None) -> dict[str, Any]:
     """Show the log of a run, or of the last one."""
-    log = session.runs.log_of(run_id)
+    log = session.runs.log_of(run_id) or session.forecasts.log_of(run_id)
     if log is None or not log.is_file():
         raise Refused(NO_LOG)
     await session.client.show(log, LOG_AT.filled(path=log))

@@ -97,6 +97,11 @@ class Forecasts:
         """What the script's last forecast said."""
         return self._answers.get(script) if script is not None else None
 
+    def log_of(self, run_id: str | None) -> Path | None:
+        """The log of a forecast's run."""
+        results = (each.result for each in self._answers.values())
+        return next((one.log for one in results if one is not None and one.run_id == run_id), None)
+
     def outdate(self, is_used_by: Callable[[Path], bool]) -> None:
         """A file was saved: answers for scripts that use it were for another text of it."""
         for script, answer in self._answers.items():
