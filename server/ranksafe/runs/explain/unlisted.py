@@ -29,6 +29,8 @@ _COMPILED_STACK = "\nException raised from "
 """Where torch's C++ begins to list its own frames (c10/util/Exception.cpp)."""
 
 _TABLES = ("datasets", "pandas")
+_SPLITS = "datasets/dataset_dict.py"
+"""datasets 1.0 to 4.4: a DatasetDict's keys are splits."""
 _OF_A_REFUSAL = frozenset({"ValueError", "TypeError", "NotImplementedError"})
 """What a library raises of its own will where it is given what it does not take."""
 _LOOKED_UP = re.compile(r"(?<![\w.])(?P<table>[A-Za-z_][\w.]*)\[(?:[\"'](?P<key>[^\"']+)[\"']\])?")
@@ -67,8 +69,9 @@ def _missing_key(origin: Raised) -> Iterator[str]:
     """A key that a table's own code looks up is a column."""
     if origin.type != "KeyError" or not origin.frames:
         return
-    if _package(origin.frames[-1].filename) in _TABLES and " " not in origin.message:
-        yield f"no column {origin.message}"
+    file = origin.frames[-1].filename.replace("\\", "/")
+    if _package(file) in _TABLES and " " not in origin.message:
+        yield f"no {'split' if file.endswith(_SPLITS) else 'column'} {origin.message}"
         return
     source = origin.frames[-1].source
     # row["category"] as an index of something else was found: its own key is another.
