@@ -15,6 +15,7 @@ from ranksafe.cli.output import memory_viz
 from ranksafe.cli.run_options import request_of
 from ranksafe.localization import Language, Translated
 from ranksafe.rehearsal.settings import Confirm, Shrink
+from ranksafe.runs import fit_words
 from ranksafe.runs.explain.signatures.gpu_memory import KIND
 from ranksafe.runs.fit import Fits, Forecast, as_forecast, forecast_of
 from ranksafe.runs.model import (
@@ -138,7 +139,13 @@ def test_what_is_compiled_may_fit_all_the_same() -> None:
     forecast = _forecast(compiled, memory="20GiB")
     assert forecast.fits is Fits.TIGHT
     assert any("counts as eager" in line for line in answer.details(forecast, "en"))
+    request = _request("train.py")
+    told = answer.headline(forecast, request, 1, "en")
+    assert "eager code needs 20.5 – 24.5 of 20.0 GiB per GPU, compiled code less" in told
     assert _forecast(compiled).fits is Fits.YES
+    told = answer.headline(_forecast(compiled), request, 1, "en")
+    assert "needs at most 24.5 of 80.0 GiB per GPU; eager code 20.5 – 24.5" in told
+    assert fit_words.title(_forecast(compiled), request, 1).en.endswith("at most 24.5 of 80.0 GiB")
 
 
 def test_ranks_that_share_a_device_need_what_both_take() -> None:

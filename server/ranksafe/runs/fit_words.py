@@ -29,6 +29,19 @@ _HEADLINES = {
         "无法放入 {number} × {model}：每个 GPU 需要 {range} GiB（共 {capacity} GiB），最可能为 {likely}",
     ),
 }
+_COMPILED_HEADLINES = {
+    Fits.YES: Translated(
+        "fits {number} × {model}: needs at most {most} of {capacity} GiB per GPU; eager code {range}",
+        "可放入 {number} × {model}：每个 GPU 最多需要 {most} GiB（共 {capacity} GiB）；eager 代码为 {range}",
+    ),
+    Fits.TIGHT: Translated(
+        "tight on {number} × {model}: eager code needs {range} of {capacity} GiB per GPU, compiled code less; only a "
+        "try can tell",
+        "{number} × {model} 很紧张：每个 GPU 上 eager 代码需要 {range} GiB（共 {capacity} GiB），编译后的代码更少；"
+        "只有试运行才能确定",
+    ),
+}
+"""What a compiled program needs at least is not known: its code runs eagerly here."""
 _AT_LEAST = {
     Fits.TIGHT: Translated(
         "tight on {number} × {model}: needs at least {least} of {capacity} GiB per GPU, and ran out of memory here",
@@ -53,6 +66,10 @@ _TITLES = {
         "无法放入 {number} × {model}：至少 {least} / {capacity} GiB",
     ),
 }
+_FITS_COMPILED = Translated(
+    "Fits {number} × {model}: at most {most} of {capacity} GiB",
+    "可放入 {number} × {model}：最多 {most} / {capacity} GiB",
+)
 _TIGHT_AT_LEAST = Translated(
     "Tight on {number} × {model}: at least {least} of {capacity} GiB",
     "{number} × {model} 很紧张：至少 {least} / {capacity} GiB",
@@ -148,6 +165,8 @@ def headline(forecast: Forecast | None, request: RunRequest, number: int) -> Tra
     if forecast is None:
         return _NOTHING
     sentence = (_HEADLINES if forecast.is_whole else _AT_LEAST)[forecast.fits]
+    if forecast.is_whole and forecast.largest.peak.compiled:
+        sentence = _COMPILED_HEADLINES[forecast.fits]
     return _filled(sentence, forecast, number, device_model(request.rehearsal.device_model).name)
 
 
@@ -156,6 +175,8 @@ def title(forecast: Forecast, request: RunRequest, number: int) -> Translated:
     sentence = _TITLES[forecast.fits]
     if forecast.fits is Fits.TIGHT and not forecast.is_whole:
         sentence = _TIGHT_AT_LEAST
+    elif forecast.fits is Fits.YES and forecast.largest.peak.compiled:
+        sentence = _FITS_COMPILED
     return _filled(sentence, forecast, number, short_name(request.rehearsal.device_model))
 
 
@@ -172,6 +193,7 @@ def _filled(sentence: Translated, forecast: Forecast, number: int, model: str) -
         range=f"{gib(need.least)} – {gib(need.most)}",
         likely=gib(need.likely),
         least=gib(need.least),
+        most=gib(need.most),
         capacity=gib(forecast.capacity),
     )
 
