@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator
 
-from ranksafe.localization import Translated
+from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Evidence
+from ranksafe.runs.explain.signatures.signature import sentences
 
 _WORK = re.compile(
     r"\[(?:PG [^\[\]]*)?Rank (?P<rank>\d+)\] (?:Watchdog c|C)aught collective operation timeout: "
@@ -30,27 +32,20 @@ _SHARDED = frozenset({"_REDUCE_SCATTER_BASE", "_ALLGATHER_BASE", "REDUCE_SCATTER
 
 def explain_timeout(text: str, _: Evidence | None, __: Translated) -> Translated:
     """What one rank's watchdog tells by itself."""
+    return functools.reduce(both, sentences("timeouts", _facts(text)))
+
+
+def _facts(text: str) -> Iterator[str]:
     found = _DETAILS.search(text)
     if found is None:
-        return _WAITED_LONG
-    milliseconds = int(found["ran"] or found["limit"])
-    seconds = round(milliseconds / 1000)
-    values: dict[str, object] = {"op": found["op"], "number": found["number"], "seconds": seconds}
-    if found["sent"] is None:
-        said = _WAITED.filled(**values)
-    else:
-        said = _WAITED_WITH_SIZE.filled(**values, elements=found["sent"])
-    parts = [said, _shards(found), _COMPARE]
-    return Translated(
-        " ".join(part.en for part in parts if part.en), "".join(part.zh_cn for part in parts)
-    )
-
-
-def _shards(found: re.Match[str]) -> Translated:
+        yield "waited"
+        return
+    size = "" if found["sent"] is None else f" of {found['sent']}"
+    seconds = round(int(found["ran"] or found["limit"]) / 1000)
+    yield f"waited {seconds} s in {found['op']} #{found['number']}{size}"
     sent, got = int(found["sent"] or 0), int(found["got"] or 0)
-    if found["op"] not in _SHARDED or not sent or not got or sent == got:
-        return Translated("", "")
-    return _SHARDED_TRAINING.filled(ranks=round(max(sent, got) / min(sent, got)))
+    if found["op"] in _SHARDED and sent and got and sent != got:
+        yield f"sharded over {round(max(sent, got) / min(sent, got))}"
 
 
 def compare_timeouts(
@@ -144,27 +139,3 @@ def _by_completed(text: str) -> Iterator[str]:
     if len(done) > 1 and len(set(done.values())) > 1:
         listed = ", ".join(f"rank {rank}: {number}" for rank, number in sorted(done.items()))
         yield f"rank {min(done, key=lambda rank: done[rank])} completed fewer: {listed}"
-
-
-_WAITED_LONG = Translated(
-    en="This rank waited in a collective until the timeout: another rank never joined, or joined another one.",
-    zh_cn="该 rank 在集合通信中一直等到超时：有 rank 没有参与，或参与了别的集合通信。",
-)
-_WAITED = Translated(
-    en="This rank waited {seconds} s in {op} #{number} until the timeout.",
-    zh_cn="该 rank 在 {op} #{number} 中等待了 {seconds} 秒，直到超时。",
-)
-_WAITED_WITH_SIZE = Translated(
-    en="This rank waited {seconds} s in {op} #{number} ({elements} elements) until the timeout.",
-    zh_cn="该 rank 在 {op} #{number}（{elements} 个元素）中等待了 {seconds} 秒，直到超时。",
-)
-_SHARDED_TRAINING = Translated(
-    en="It is a collective of sharded training (FSDP, ZeRO) over {ranks} ranks.",
-    zh_cn="这是 {ranks} 个 rank 的分片训练（FSDP、ZeRO）中的集合通信。",
-)
-_COMPARE = Translated(
-    en="Another rank never joined it, or joined another one: compare the ranks. The one that reports a lower number, "
-    "another operation or nothing at all is the cause, not this one.",
-    zh_cn="有 rank 没有参与，或参与了别的集合通信：请比较各 rank。报告的序号更小、操作不同或没有报告的 rank 才是原因，"
-    "不是这个。",
-)

@@ -14,7 +14,8 @@ from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.explain.locate import innermost_user_frame, place_in_function
 from ranksafe.runs.explain.ordinary import PYTHONS_OWN
-from ranksafe.runs.explain.signatures import UNKNOWN, Known, signatures_about
+from ranksafe.runs.explain.signatures import UNKNOWN
+from ranksafe.runs.explain.signatures.signature import sentences
 
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<name>[A-Za-z_][\w-]*)")
 _STANDARD = re.compile(r"/[Ll]ib/(?:python3[\d.]*/)?(?P<name>[A-Za-z_]\w*)")
@@ -38,9 +39,7 @@ _LOOKED_UP = re.compile(r"(?<![\w.])(?P<table>[A-Za-z_][\w.]*)\[(?:[\"'](?P<key>
 
 def unlisted(raised: Raised, origin: Raised) -> Translated:
     """What may be said of ``raised``, which began as ``origin``; both with their frames marked."""
-    known = Known(facts="\n".join(_facts(raised, origin)))
-    said = (row.told("", known) for row in signatures_about("unlisted"))
-    told = [each for each in said if each is not None]
+    told = sentences("unlisted", _facts(raised, origin))
     return functools.reduce(both, told) if told else UNKNOWN
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Final
 
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Evidence
+from ranksafe.runs.explain.signatures.gpu_memory import explain_gpu_memory
 from ranksafe.runs.explain.signatures.signature import Known, Signature, signatures_about
+from ranksafe.runs.explain.timeouts import explain_timeout
 from ranksafe.runs.model import Failure, Frame
 
 SUBJECTS: Final = (
@@ -68,9 +70,18 @@ def match(
     known = Known(frames, user_frame, around, evidence)
     for candidate in _worded(text):
         told = None if printed and candidate.raised_only else candidate.told(text, known)
+        if told is not None and candidate.elaborate:
+            told = _ELABORATE[candidate.elaborate](text, evidence, candidate.action)
         if told is not None:
             return candidate, told
     return None
+
+
+_ELABORATE: Final[Mapping[str, Callable[[str, Evidence | None, Translated], Translated]]] = {
+    "gpu memory": explain_gpu_memory,
+    "timeout": explain_timeout,
+}
+"""By what a row calls it: makes the explanation of a message, the rest of the run and the row's action."""
 
 
 @lru_cache(maxsize=1024)
@@ -130,7 +141,6 @@ def candidates_of(kind: str) -> tuple[str, ...]:
 __all__ = [
     "SUBJECTS",
     "UNKNOWN",
-    "Known",
     "Signature",
     "candidates_of",
     "match",

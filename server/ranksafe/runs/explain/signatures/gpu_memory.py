@@ -5,12 +5,15 @@ The forms of the message are told in `gpu_memory.json`.
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ranksafe.localization import Translated
+from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.launcher_report import read_launcher
+from ranksafe.runs.explain.signatures.signature import sentences
 
 KIND = "cuda-out-of-memory"
 
@@ -84,15 +87,26 @@ def explain_gpu_memory(text: str, evidence: Evidence | None, action: Translated)
     ``evidence``: tells the run's own processes; ``action``: how to need less of what the memory was for.
     """
     memory = read_gpu_memory(text)
-    parts = [_facts(memory)]
     ours = {} if evidence is None else _ranks_of_pids(evidence)
-    if memory.others:
-        parts.append(_others(memory, ours))
-    elif (rest := _unaccounted(memory)) is not None:
-        parts.append(_HELD_ELSEWHERE.filled(rest=rest.text))
-    less = Translated(action.en[0].lower() + action.en[1:].rstrip("."), action.zh_cn.rstrip("。"))
-    parts.append(_advice(memory, ours, less))
-    return Translated(" ".join(part.en for part in parts), "".join(part.zh_cn for part in parts))
+    said = sentences(_ROWS, _facts(memory, ours))
+    facts = list(_steps(memory, ours))
+    steps = sentences(_ROWS, facts) + ([] if _HARDLY_ANYTHING in facts else [action])
+    return functools.reduce(both, [*said, _in_order([_as_part(step) for step in steps])])
+
+
+def _in_order(steps: Sequence[Translated]) -> Translated:
+    if len(steps) == 1:
+        return Translated(f"Try: {steps[0].en}.", f"可尝试：{steps[0].zh_cn}。")
+    return Translated(
+        "Try in this order: " + "; ".join(f"({n}) {s.en}" for n, s in enumerate(steps, 1)) + ".",
+        "请依次尝试：" + "；".join(f"（{n}）{s.zh_cn}" for n, s in enumerate(steps, 1)) + "。",
+    )
+
+
+def _as_part(sentence: Translated) -> Translated:
+    """A sentence as a part of a longer one."""
+    english = sentence.en[0].lower() + sentence.en[1:].rstrip(".")
+    return Translated(english, sentence.zh_cn.rstrip("。"))
 
 
 def _ranks_of_pids(evidence: Evidence) -> dict[int, int]:
@@ -111,36 +125,27 @@ def _size(pattern: re.Pattern[str], text: str) -> Size | None:
     return Size(next(group for group in found.groups() if group)) if found else None
 
 
-def _facts(memory: GpuMemory) -> Translated:
+def _facts(memory: GpuMemory, ours: Mapping[int, int]) -> Iterator[str]:
     if memory.asked is None:
-        return _NO_NUMBERS
-    where = f"GPU {memory.device}" if memory.device is not None else "GPU"
-    facts = _ASKED_FOR.filled(where=where, asked=memory.asked.text)
-    details: list[Translated] = []
-    if memory.free is not None and memory.total is not None:
-        details.append(_WAS_FREE.filled(free=memory.free.text, total=memory.total.text))
-    if memory.in_use is not None:
-        details.append(_PROCESS_HELD.filled(size=memory.in_use.text))
-    if memory.allocated is not None:
-        details.append(_TENSORS_HELD.filled(size=memory.allocated.text))
-    if memory.unused is not None and memory.unused.mib >= 1:
-        details.append(_UNUSED_HELD.filled(size=memory.unused.text))
-    if not details:
-        return Translated(facts.en + ".", facts.zh_cn + "。")
-    return Translated(
-        f"{facts.en}: {', '.join(each.en for each in details)}.",
-        f"{facts.zh_cn}：{'，'.join(each.zh_cn for each in details)}。",
-    )
-
-
-def _others(memory: GpuMemory, ours: dict[int, int]) -> Translated:
+        yield "no numbers"
+    else:
+        where = "GPU" if memory.device is None else f"GPU {memory.device}"
+        told = f"asked {memory.asked.text} on {where}"
+        if memory.free is not None and memory.total is not None:
+            told += f", free {memory.free.text} of {memory.total.text}"
+        used = memory.unused if memory.unused is not None and memory.unused.mib >= 1 else None
+        own = (("held", memory.in_use), ("tensors", memory.allocated), ("unused", used))
+        yield told + "".join(f", {name} {size.text}" for name, size in own if size is not None)
     listed = ", ".join(f"{pid} ({size.text})" for pid, size in memory.others.items())
     known = sorted(ours[pid] for pid in memory.others if pid in ours)
     if known:
-        return _OWN_RANKS.filled(pids=listed, ranks=", ".join(map(str, known)))
-    if len(memory.others) > 1 or all(size.mib < _A_CONTEXT for size in memory.others.values()):
-        return _CONTEXTS.filled(pids=listed)
-    return _OTHER_PROCESS.filled(pids=listed)
+        yield f"processes {listed} are ranks {', '.join(map(str, known))}"
+    elif memory.others:
+        small = all(size.mib < _A_CONTEXT for size in memory.others.values())
+        several = len(memory.others) > 1 or small
+        yield f"processes {listed} may be ranks" if several else f"process {listed} is another"
+    elif (rest := _unaccounted(memory)) is not None:
+        yield f"about {rest.text} are held elsewhere"
 
 
 def _unaccounted(memory: GpuMemory) -> Size | None:
@@ -158,108 +163,32 @@ def _unaccounted(memory: GpuMemory) -> Size | None:
     )
 
 
-def _advice(memory: GpuMemory, ours: dict[int, int], less: Translated) -> Translated:
-    steps: list[Translated] = [_SET_DEVICE_OR_ANOTHER] if _unaccounted(memory) else []
+def _steps(memory: GpuMemory, ours: Mapping[int, int]) -> Iterator[str]:
     asked, total, unused = memory.asked, memory.total, memory.unused
     held = memory.in_use or memory.allocated
+    if _unaccounted(memory):
+        yield "step: see whose it is"
     if asked and total and asked.mib > total.mib:
-        steps.append(_LARGER_THAN_GPU)
+        yield "step: larger than the GPU"
     elif asked and held and total and asked.mib > max(held.mib, total.mib * 0.25):
-        steps.append(_ONE_TENSOR.filled(asked=asked.text))
+        yield f"step: one tensor of {asked.text}"
     if asked and unused and unused.mib >= asked.mib:
-        steps.append(_FRAGMENTED)
+        yield "step: its own memory is fragmented"
     elif asked and memory.free and memory.free.mib >= asked.mib:
-        steps.append(_FREE_ENOUGH)
+        yield "step: enough was free"
     if memory.others and not (ours.keys() & memory.others.keys()):
         largest = max(memory.others.values(), key=lambda size: size.mib)
         if held is None or largest.mib > held.mib:
-            steps.append(_USE_ANOTHER)
+            yield "step: another GPU"
     if any(pid in ours for pid in memory.others) or len(memory.others) > 1:
-        steps.append(_SET_DEVICE)
-    small = held is not None and total is not None and held.mib < total.mib * 0.1
-    steps.append(_NOT_THE_MODEL if small else less)
-    if len(steps) == 1:
-        return Translated(f"Try: {steps[0].en}.", f"可尝试：{steps[0].zh_cn}。")
-    return Translated(
-        "Try in this order: " + "; ".join(f"({n}) {s.en}" for n, s in enumerate(steps, 1)) + ".",
-        "请依次尝试：" + "；".join(f"（{n}）{s.zh_cn}" for n, s in enumerate(steps, 1)) + "。",
-    )
+        yield "step: a GPU for each rank"
+    if held is not None and total is not None and held.mib < total.mib * 0.1:
+        yield _HARDLY_ANYTHING
 
 
+_ROWS = "gpu_memory_numbers"
+_HARDLY_ANYTHING = "step: hardly anything was its own"
 _MUCH = 0.15
 """Of the whole GPU: less may be what the driver and the libraries of this process take."""
 _A_CONTEXT = 1024.0
 """MiB; a CUDA context without tensors takes a few hundred."""
-
-_NO_NUMBERS = Translated(
-    en="Out of GPU memory; this message has no numbers.", zh_cn="GPU 显存不足；此消息没有给出数字。"
-)
-_ASKED_FOR = Translated(
-    en="Out of GPU memory: {asked} were asked for on {where}",
-    zh_cn="显存不足：在 {where} 上请求 {asked}",
-)
-_WAS_FREE = Translated(en="{free} of {total} were free", zh_cn="共 {total}，空闲 {free}")
-_PROCESS_HELD = Translated(en="this process held {size}", zh_cn="本进程占用 {size}")
-_TENSORS_HELD = Translated(en="its tensors {size}", zh_cn="其中张量 {size}")
-_UNUSED_HELD = Translated(
-    en="{size} were reserved by PyTorch and unused", zh_cn="PyTorch 已预留但未使用 {size}"
-)
-_OWN_RANKS = Translated(
-    en="The other processes on this GPU, {pids}, are this run's own ranks {ranks}.",
-    zh_cn="该 GPU 上的其他进程 {pids} 是本次运行自己的 rank {ranks}。",
-)
-_CONTEXTS = Translated(
-    en="Other processes hold memory on this GPU: {pids}. If they are ranks of this run, they opened a CUDA context on "
-    "the wrong GPU.",
-    zh_cn="该 GPU 上还有其他进程占用显存：{pids}。如果它们是本次运行的 rank，则它们在错误的 GPU 上创建了 CUDA "
-    "上下文。",
-)
-_OTHER_PROCESS = Translated(
-    en="Another process holds memory on this GPU: {pids}.",
-    zh_cn="该 GPU 上有另一个进程占用显存：{pids}。",
-)
-_HELD_ELSEWHERE = Translated(
-    en="About {rest} are held by something else: another rank of this run on the same GPU, or another process.",
-    zh_cn="约 {rest} 被其他程序占用：本次运行中位于同一 GPU 的其他 rank，或其他进程。",
-)
-_SET_DEVICE_OR_ANOTHER = Translated(
-    en="see whose memory it is (nvidia-smi): give each rank a GPU of its own (torch.cuda.set_device(local_rank) "
-    "first, as many visible GPUs as ranks), or take one that nobody else uses",
-    zh_cn="查明是谁占用（nvidia-smi）：让每个 rank 使用自己的 GPU（首先调用 torch.cuda.set_device(local_rank)，可见 "
-    "GPU 数不少于 rank 数），或换用没有其他进程的 GPU",
-)
-_LARGER_THAN_GPU = Translated(
-    en="this one allocation is larger than the whole GPU: look for a shape or a length in this line that is not what "
-    "you mean",
-    zh_cn="单次分配就超过整个 GPU：请检查该行中不符合预期的形状或长度",
-)
-_ONE_TENSOR = Translated(
-    en="a single tensor of {asked} is made in this line: make it smaller, or compute it in chunks",
-    zh_cn="该行创建了一个 {asked} 的张量：请缩小它，或分块计算",
-)
-_FRAGMENTED = Translated(
-    en="set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: PyTorch's own unused memory would have been enough, but "
-    "it "
-    "is fragmented",
-    zh_cn="设置 PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True：PyTorch 自己未使用的显存本来足够，只是碎片化了",
-)
-_FREE_ENOUGH = Translated(
-    en="more than what was asked for was reported free: the free memory is fragmented, or taken and given back by "
-    "another process; look at nvidia-smi while it runs, and set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-    zh_cn="报告的空闲显存多于请求量：空闲显存已碎片化，或被其他进程临时占用；请在运行时查看 nvidia-smi，并设置 "
-    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
-)
-_USE_ANOTHER = Translated(
-    en="take a GPU that nobody else uses (nvidia-smi shows whose process it is)",
-    zh_cn="换用没有其他进程的 GPU（nvidia-smi 会显示是谁的进程）",
-)
-_SET_DEVICE = Translated(
-    en="call torch.cuda.set_device(local_rank) before anything else touches CUDA, or create the Accelerator first, so "
-    "that each rank stays on its own GPU",
-    zh_cn="在任何 CUDA 操作之前调用 torch.cuda.set_device(local_rank)，或先创建 Accelerator，使每个 rank 只用自己的 "
-    "GPU",
-)
-_NOT_THE_MODEL = Translated(
-    en="find who holds the rest: this process had hardly anything, so its model and batch are not the cause",
-    zh_cn="查明其余显存被谁占用：本进程几乎没有占用，因此原因不是模型或批大小",
-)

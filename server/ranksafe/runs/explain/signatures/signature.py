@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
@@ -13,13 +13,9 @@ from typing import Any, Final, Literal
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.locate import place_in_function
-from ranksafe.runs.explain.signatures.gpu_memory import explain_gpu_memory
-from ranksafe.runs.explain.timeouts import explain_timeout
 from ranksafe.runs.model import Frame
 
 Confidence = Literal["certain", "likely", "guess"]
-Elaborate = Callable[[str, Evidence | None, Translated], Translated]
-"""Of a message, the rest of the run and the signature's action."""
 _QUOTED: Final = 160
 _NOTHING: Final = Translated("", "")
 
@@ -128,8 +124,8 @@ class Signature:
     """Of a note: says better what the failure's own explanation says."""
     first: bool = False
     """Of a note: comes before the failure's own explanation."""
-    elaborate: Elaborate | None = None
-    """Makes the explanation, where numbers have to be compared; `explanation` is the least that can be said."""
+    elaborate: str = ""
+    """What makes the explanation, where numbers have to be compared; `explanation` is the least that can be said."""
     plain: bool = False
     """An ordinary error, which one GPU would show too, unless only some ranks met it."""
     defaults: dict[str, str] = field(default_factory=dict)
@@ -151,8 +147,6 @@ class Signature:
             if each is None:
                 return None
             shown.append(each)
-        if self.elaborate is not None:
-            return self.elaborate(text, known.evidence, self.action)
         groups = found.groupdict()
         for each in shown:
             groups |= each.groups
@@ -180,6 +174,13 @@ def signatures_about(subject: str) -> tuple[Signature, ...]:
     return tuple(map(_signature, json.loads(text)["signatures"]))
 
 
+def sentences(subject: str, facts: Iterable[str]) -> list[Translated]:
+    """What the rows of a file say of facts, in the order of the rows."""
+    known = Known(facts="\n".join(facts))
+    told = (row.told("", known) for row in signatures_about(subject))
+    return [each for each in told if each is not None]
+
+
 def _signature(value: dict[str, Any]) -> Signature:
     return Signature(
         kind=value["kind"],
@@ -192,7 +193,7 @@ def _signature(value: dict[str, Any]) -> Signature:
         source=value.get("source"),
         code=value.get("code"),
         candidates=tuple(value.get("candidates", ())),
-        elaborate=_ELABORATE[value["elaborate"]] if "elaborate" in value else None,
+        elaborate=value.get("elaborate", ""),
         defaults=value.get("defaults", {}),
         example=_example(value.get("example")),
         counterexample=_example(value.get("counterexample")),
@@ -228,10 +229,6 @@ _SURE: Final = {
     "certain": Translated(en="{meaning}", zh_cn="{meaning}"),
     "likely": Translated(en="Probably: {meaning}", zh_cn="很可能：{meaning}"),
     "guess": Translated(en="Possibly: {meaning}", zh_cn="可能：{meaning}"),
-}
-_ELABORATE: Final[Mapping[str, Elaborate]] = {
-    "gpu memory": explain_gpu_memory,
-    "timeout": explain_timeout,
 }
 _OPTIONAL = re.compile(r"\[\[(?P<text>(?:(?!\[\[).)*?)\]\]")
 _NAMES = re.compile(r"(?<!\{)\{(\w+)\}")
