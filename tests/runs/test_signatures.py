@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import ranksafe.runs.explain.signatures
 from ranksafe.runs.diagnosis.diagnose import diagnose
+from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.explain.signatures import match, signatures, signatures_about
 from ranksafe.runs.explain.signatures.signature import Signature
+from ranksafe.runs.explain.unlisted import unlisted
 from ranksafe.runs.log_text.excerpt import is_telling
 from ranksafe.runs.model import Frame
 
@@ -425,6 +427,35 @@ def test_a_note_is_said_of_its_log(note: Signature) -> None:
     ):
         said = re.escape(re.sub(r"\[\[.*?\]\]|\{\w+\}", "\0", words)).replace("\0", ".*")
         assert re.search(f"^{said}" if note.instead or note.first else f".{said}", told)
+
+
+_OF_FACTS = ("extent", "gpu_memory_numbers", "other_ranks", "signals", "timeouts", "unlisted")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for subject in _OF_FACTS for row in signatures_about(subject) if row.example],
+    ids=lambda row: row.example.log[:40],
+)
+def test_what_a_fact_means_is_said_of_its_log(row: Signature) -> None:
+    assert row.example is not None
+    told = diagnose(row.example.log)[0].explanation
+    for said, words in (
+        (told.en, row.explanation.en),
+        (told.zh_cn, row.explanation.zh_cn),
+    ):
+        parts = re.split(r"\[\[.*?\]\]|\{\w+\}", words)
+        # It may be a part of a longer sentence.
+        assert max(parts, key=len)[1:].rstrip(".。") in said
+
+
+def test_an_exception_without_frames_has_no_line() -> None:
+    raised = Raised("ValueError", "too little", ())
+    assert "no traceback" in unlisted(raised, raised).en
+    rows = [row for subject in _OF_FACTS for row in signatures_about(subject)]
+    assert [row.needs.facts for row in rows if row.example is None] == [
+        re.compile(r"^(?P<type>\S+) without a traceback$", re.MULTILINE)
+    ]
 
 
 def test_what_needs_more_of_a_log_has_logs_with_it_and_without_it() -> None:
