@@ -37,7 +37,7 @@ _LOOKED_AT = 300
 """Lines after an end among which the next launch has to begin."""
 _ALIKE = 2
 _LEAST_LETTERS = 12
-_NUMBERS = re.compile(r"[\da-f]*\d[\da-f]*", re.IGNORECASE)
+_NUMBERS = re.compile(r"(?<![\da-f])(?=[a-f]*\d)[\da-f]+", re.IGNORECASE)
 
 
 class Launches:
