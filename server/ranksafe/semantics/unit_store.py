@@ -198,10 +198,10 @@ class UnitStore:
         ``depth`` is part of the key: answers are cut off at a depth, and an answer cut off early must not stand for
         one that was not, else it would matter which question was asked first.
         """
-        pause_point()
         key = (query, id(node), depth)
         found = self._memory.get(key)
         if found is None:
+            pause_point()
             # As `reading` does, which takes longer: asked for every name of a file.
             outer, self._reads = self._reads, set()
             try:
