@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from ranksafe.runs.diagnosis.diagnose import diagnose
 
 from tests.hardening.fuzzing import TARGETS, tried
 
@@ -19,6 +20,12 @@ def test_random_damage(target: str) -> None:
 def test_what_was_found_so(seed: int) -> None:
     """Hosts that are a number, ranks and outcomes that are lists."""
     assert tried("record", seed) is None
+
+
+def test_a_log_may_name_what_cannot_be_a_file() -> None:
+    name = f"/home/{'[' * 5_000}.py"
+    text = f'Traceback (most recent call last):\n  File "{name}", line 1, in f\nValueError: x\n'
+    assert diagnose(text)
 
 
 def test_a_seed_makes_the_same_again() -> None:

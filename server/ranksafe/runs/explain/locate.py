@@ -130,7 +130,7 @@ def place_in_function(frame: Frame) -> str:
 
 def _source_of(name: str, line: int) -> str:
     """A line of an ordinary file; of a device there is no end."""
-    if Path(name).is_file() and name.endswith(".py"):
+    if name.endswith(".py") and os.path.isfile(name):  # noqa: PTH113 - false for names that no system has
         linecache.checkcache(name)
         return linecache.getline(name, line).strip()
     lines = source_lines(name)
