@@ -33,6 +33,8 @@ _BEGINS = re.compile(
 )
 """The first words of the same launchers, of a shell that tells what it does (``set -x``), and of argparse."""
 _HEAD_LINES = 40
+_HEAD_WITHIN = 400
+"""Lines of a launch among which its first ones are: of some nothing else comes than steps."""
 _LOOKED_AT = 300
 """Lines after an end among which the next launch has to begin."""
 _ALIKE = 2
@@ -46,6 +48,7 @@ class Launches:
     def __init__(self) -> None:
         self._head: dict[str, None] = {}
         self._gathers = True
+        self._looked = 0
         self._left = 0
         self._met: set[str] = set()
         self._recurring: set[str] = set()
@@ -86,11 +89,14 @@ class Launches:
     def _begin_head(self) -> None:
         self._head = {}
         self._gathers = True
+        self._looked = 0
 
     def _gather(self, line: str) -> None:
         if not self._gathers:
             return
-        if line.startswith("Traceback (most") or len(self._head) >= _HEAD_LINES:
+        self._looked += 1
+        is_full = len(self._head) >= _HEAD_LINES or self._looked > _HEAD_WITHIN
+        if line.startswith("Traceback (most") or is_full:
             self._gathers = False
         elif not (line.startswith(" ") or is_telling(line) or is_bar(line) or is_progress(line)):
             alike = _alike(line)
