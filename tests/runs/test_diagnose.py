@@ -825,3 +825,16 @@ def test_of_an_unknown_error_the_package_and_its_line_are_told_and_nothing_else(
     told = diagnose(log)[0].explanation
     assert "inside loader (read.py:71 in load), called from this line of yours." in told.en
     assert "loader（read.py:71 in load）" in told.zh_cn
+
+
+def test_a_long_chain_of_a_librarys_exceptions_is_walked_once() -> None:
+    """Twice per link would be 2 to the 200th."""
+    link = """\
+Traceback (most recent call last):
+  File "/usr/lib/python3.12/site-packages/retrying/core.py", line {number}, in call
+    raise Retried from error
+retrying.Retried: try {number}
+"""
+    cause = "\nThe above exception was the direct cause of the following exception:\n\n"
+    failure = diagnose(cause.join(link.format(number=number) for number in range(200)))[0]
+    assert "try 199" in failure.message

@@ -169,14 +169,15 @@ def _limit(raised: Raised, limit: Raised, rank: int | None) -> Failure:
 
 def blamed(raised: Raised) -> Raised:
     """The exception at the bottom: through explicit causes and groups, as long as they touch the user's code."""
-    origins = [origin for origin in (raised.cause, *raised.group) if origin is not None]
-    for origin in origins:
+    first: Raised | None = None
+    for origin in (raised.cause, *raised.group):
+        if origin is None:
+            continue
         deeper = blamed(origin)
         if innermost_user_frame(deeper.frames) is not None:
             return deeper
-    if origins and innermost_user_frame(raised.frames) is None:
-        return blamed(origins[0])
-    return raised
+        first = first or deeper
+    return raised if first is None or innermost_user_frame(raised.frames) is not None else first
 
 
 def _call_chain(raised: Raised, origin: Raised) -> tuple[Frame, ...]:
