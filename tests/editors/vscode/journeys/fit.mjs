@@ -14,6 +14,12 @@ async function pick(title, label) {
     await workbench.page.locator(".quick-input-list-entry", { hasText: label }).first().click();
 }
 
+/** What is out of view is not on the page, and how much is in view depends on the journeys before. */
+async function scrollBy(key) {
+    await workbench.page.keyboard.press("Control+1");
+    await workbench.page.keyboard.press(key);
+}
+
 test("does it fit? The GPUs are asked for, and the answer stays on the lens", { skip: needsTorch }, async () => {
     await workbench.open("too_large.py");
     await workbench.page.keyboard.press("Control+End");
@@ -43,6 +49,7 @@ test("what would make it fit is tried, told on the argument, and written by a qu
     await workbench.lens("Cancel forecast").waitFor();
     await workbench.lens(TOO_LARGE).waitFor({ timeout: FORECAST_MILLISECONDS });
     await workbench.until("no more to try", async () => !(await workbench.lenses()).includes("What would make it fit?"));
+    await scrollBy("Control+Home");
     await workbench.page.mouse.move(5, 5);
     await workbench.token("--batch-size").hover();
     const hover = workbench.page.locator(".monaco-hover:not(.hidden) .monaco-hover-content", { hasText: "GPU memory" }).first();
@@ -52,6 +59,7 @@ test("what would make it fit is tried, told on the argument, and written by a qu
     await workbench.openActions("131072");
     await workbench.chooseAction(/--batch-size 131072 → 65536.*fits/);
     await workbench.until("the fix in the editor", async () => /default=65536\)[^]*default=2\)/.test(await workbench.editorText()));
+    await scrollBy("Control+End");
     await workbench.lens("(before the last edits)").waitFor();
     await workbench.save();
     await workbench.lens("(before the last edits)").click();
