@@ -35,6 +35,24 @@ Root Cause (first observed failure):
   rank      : 1 (local_rank: 1)
   exitcode  : 1 (pid: 77)
 """
+CANCELLED = """\
+srun: Job step aborted: Waiting up to 32 seconds for job step to finish.
+slurmstepd: error: *** STEP 2556.0 ON n7 CANCELLED AT 2024-07-07T23:27:27 ***
+srun: error: n7: task 0: Terminated
+"""
+TASK_FAILED = """\
+Traceback (most recent call last):
+  File "/home/a/main.py", line 16, in <module>
+    from data import tokens
+ModuleNotFoundError: No module named 'data'
+srun: error: n7: task 0: Exited with exit code 1
+"""
+INTERRUPTED = """\
+Traceback (most recent call last):
+  File "/home/a/train.py", line 12, in <module>
+    main()
+KeyboardInterrupt
+"""
 KEY = FAILED.format(line=9, error="KeyError: 'text'")
 FILE = FAILED.format(line=41, error="FileNotFoundError: data/b.bin")
 
@@ -58,7 +76,11 @@ def _place(failure: Failure) -> tuple[str, int | None]:
     return failure.message.partition(":")[0], failure.line
 
 
-@pytest.mark.parametrize("first", [STOPPED, KEY], ids=["stopped", "failed"])
+@pytest.mark.parametrize(
+    "first",
+    [STOPPED, KEY, CANCELLED, TASK_FAILED, INTERRUPTED],
+    ids=["stopped", "failed", "cancelled", "task failed", "interrupted"],
+)
 @pytest.mark.parametrize("banner", [True, False], ids=["launcher's first words", "own first lines"])
 def test_the_last_launch_counts(first: str, banner: bool) -> None:
     one, two = (start(1), start(2)) if banner else (HEAD.format(size=1), HEAD.format(size=2))
@@ -91,3 +113,15 @@ def test_a_command_line_that_was_mended_twice_is_told_as_it_is_now() -> None:
     log = usage.format("--lr: invalid float value: 'x'") + 2 * usage.format("--fp16: invalid value")
     (failure,) = diagnose(log)
     assert "--fp16" in failure.message
+
+
+def test_nohup_and_srun_say_when_they_begin() -> None:
+    timeout = "[rank0]:[E ProcessGroupNCCL.cpp:563] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(\
+SeqNum=6, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600001 milliseconds before timing out.\n"
+    nohup = "nohup: ignoring input\n"
+    assert told(nohup + timeout)
+    assert told(nohup + timeout + nohup + STEPS) == []
+    queued = "srun: job 17{} queued and waiting for resources\n"
+    other = TASK_FAILED.replace("line 16", "line 31").replace("'data'", "'models'")
+    log = queued.format(1) + TASK_FAILED + queued.format(2) + other
+    assert told(log) == [("ModuleNotFoundError", 31)]

@@ -15,7 +15,7 @@ _PARTS = (
     "No route|refused|api_key|gated repo|nauthorized|not compatible|too old|undefined symbol|"
     "Parameter indices|did not receive grad|Xid|╭|Terminated|Caught |ERROR|CRITICAL|FAILED|not found|"
     "can't open|rminat|Exit Code|o such file|No module named|library version mismatch|"
-    "NVIDIA-SMI has failed|device handle|mpirun |conda activate|closed by remote|REMOTE HOST|"
+    "NVIDIA-SMI has failed|find primary config|device handle|mpirun |conda activate|closed by remote|REMOTE HOST|"
     "no socket interface|encountered in |Was asked to gather"
 )
 TELLING = tuple(_PARTS.split("|"))

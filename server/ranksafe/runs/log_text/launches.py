@@ -1,7 +1,8 @@
 """Where a log begins anew: several launches wrote into one file, one after the other (``nohup … >> log``).
 
-A launch has ended where a launcher says so. What comes after it is another one's if it begins as launches do, or as
-this log did: first lines come once. Lines that came again and again before that end tell nothing.
+A launch has ended where a launcher or a scheduler says so, or where it was interrupted. What comes after it is another
+one's if it begins as launches do, or as this log did: first lines come once. Lines that came again and again before
+that end tell nothing.
 """
 
 from __future__ import annotations
@@ -14,24 +15,28 @@ from ranksafe.runs.log_text.progress import is_bar, is_progress
 
 _PARTS = (
     *("got signal: ", "  exitcode  : ", "returned non-zero exit status", "died with <Signals"),
-    *("exits with return code", "HYDRA_FULL_ERROR", ": error: "),
+    *("exits with return code", "HYDRA_FULL_ERROR", ": error: ", "KeyboardInterrupt"),
 )
 _ENDED = re.compile(
     r"SignalException: Process \d+ got signal: |^\s*exitcode  : -?\d|returned non-zero exit status|died with <Signals"
-    r"|exits with return code = -?\d"
+    r"|exits with return code = -?\d|^srun: error: \S+: tasks? [\d,-]+: |\*\*\* STEP \S+ ON \S+ CANCELLED AT "
+    r"|KeyboardInterrupt$"
     r"|(?P<rank>^Set the environment variable HYDRA_FULL_ERROR=1|^\S+\.py: error: )"
 )
-"""The end of torchrun (torch 1.9 to 2.13), accelerate and DeepSpeed's launcher (0.19); ``rank``: Hydra's (1.3) and
-argparse's, which may be that of one rank of several."""
+"""The end of torchrun (torch 1.9 to 2.13), accelerate, DeepSpeed's launcher (0.19), a step of Slurm, an interruption;
+``rank``: Hydra's (1.3) and argparse's, which may be that of one rank of several."""
 _BEGINS = re.compile(
     r"Setting OMP_NUM_THREADS environment variable for each process"
     r"|The module torch\.distributed\.launch is deprecated"
     r"|The following values were not passed to `accelerate launch`"
     r"|\[runner\.py:\d+:main\] cmd = "
     r"|^\++ (?:\S+/)?(?:torchrun|python[\d.]*|accelerate|deepspeed|srun|mpirun)\b"
+    r"|^srun: job \d+ (?:queued and waiting|has been allocated)"
     r"|^usage: \S+\.py\b"
 )
 """The first words of the same launchers, of a shell that tells what it does (``set -x``), and of argparse."""
+_ANEW = "nohup: ignoring input"
+"""GNU nohup's only word, before anything of the program: no end has to be seen."""
 _HEAD_LINES = 40
 _HEAD_WITHIN = 400
 """Lines of a launch among which its first ones are: of some nothing else comes than steps."""
@@ -58,15 +63,17 @@ class Launches:
 
         ``recent``: the last lines of the log before them.
         """
-        if not (self._left or self._gathers or any(part in text for part in _PARTS)):
+        marked = _ANEW in text or any(part in text for part in _PARTS)
+        if not (self._left or self._gathers or marked):
             yield lines
             return
         start = first = 0
         for at, line in enumerate(lines):
-            if self._left:
-                self._left -= 1
+            anew = line.startswith(_ANEW)
+            if self._left or anew:
+                self._left = max(0, self._left - 1)
                 before = len(self._met)
-                begins = self._is_beginning(line)
+                begins = anew or self._is_beginning(line)
                 if not before and (begins or self._met):
                     first = at
                 if begins:
@@ -96,7 +103,7 @@ class Launches:
             return
         self._looked += 1
         is_full = len(self._head) >= _HEAD_LINES or self._looked > _HEAD_WITHIN
-        if line.startswith("Traceback (most") or is_full:
+        if "Traceback (most" in line or is_full:
             self._gathers = False
         elif not (line.startswith(" ") or is_telling(line) or is_bar(line) or is_progress(line)):
             alike = _alike(line)
