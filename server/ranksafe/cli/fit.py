@@ -33,6 +33,7 @@ from ranksafe.runs.fit import (
     with_one_rank,
 )
 from ranksafe.runs.fit_search import MOST_RUNS, Change, Trial, changed, found_in, search, trial_of
+from ranksafe.runs.fit_trials import change_told
 from ranksafe.runs.model import Outcome, RunRequest, RunResult
 from ranksafe.runs.what_is_started import with_its_file
 
@@ -223,7 +224,7 @@ def _search(
     searched = _Searched([])
 
     def run(change: Change) -> Trial:
-        told = ", ".join(change.told)
+        told = change_told(change)
         count = len(searched.trials) + 1
         note(
             _TRYING.filled(count=count, most=arguments.max_runs, change=told).in_language(language)

@@ -126,11 +126,12 @@ def findings_of_answer(answer: Answer) -> list[RunFinding]:
 
 
 def _too_little(answer: Answer, forecast: Forecast) -> RunFinding:
-    from ranksafe.runs.fit import Fits, users_frame
+    from ranksafe.runs.explain.locate import innermost_user_frame
+    from ranksafe.runs.fit import Fits
 
     failure, peak = forecast.failure, forecast.largest.peak
-    at_peak = users_frame(peak.frames)
-    ran_out = None if failure is None else users_frame(failure.frames)
+    at_peak = innermost_user_frame(peak.frames)
+    ran_out = None if failure is None else innermost_user_frame(failure.frames)
     path, place = place_of(ran_out or at_peak)
     script = answer.script
     head = answer.headline()
@@ -153,7 +154,7 @@ def _too_little(answer: Answer, forecast: Forecast) -> RunFinding:
 def _composition(forecast: Forecast, at_peak: Frame | None, script: Path) -> Iterator[Related]:
     """What was held at the peak, where the forecast saw all that is needed: of what kind, then by which lines."""
     from ranksafe.runs import fit_words
-    from ranksafe.runs.fit import users_frame
+    from ranksafe.runs.explain.locate import innermost_user_frame
 
     if not forecast.is_whole:
         return
@@ -163,6 +164,6 @@ def _composition(forecast: Forecast, at_peak: Frame | None, script: Path) -> Ite
         path, place = place_of(at_peak)
         yield Related(sentence, place, path or script)
     for line in peak.lines:
-        path, place = place_of(users_frame(line.frames))
+        path, place = place_of(innermost_user_frame(line.frames))
         if path is not None:
             yield Related(fit_words.line_held(line), place, path)

@@ -232,6 +232,7 @@ class _Work:
     def _trials(self, first: Answer, most_runs: int) -> Iterator[Trial]:
         from ranksafe.runs.errors import RunCancelled, RunNotPossible
         from ranksafe.runs.fit_search import Trial, changed, search, trial_of
+        from ranksafe.runs.fit_trials import change_told
         from ranksafe.runs.model import Outcome
 
         request, forecast = first.request, first.forecast
@@ -240,7 +241,7 @@ class _Work:
 
         def run(change: Change) -> Trial:
             told = FIT_TRYING.filled(
-                count=next(numbers), most=most_runs, change=", ".join(change.told)
+                count=next(numbers), most=most_runs, change=change_told(change)
             )
             self._going.doing = told.in_language(self._client.language)
             wanted = changed(request, change)

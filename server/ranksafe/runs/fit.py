@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from ranksafe.rehearsal.device_models import beside_context, device_model, overhead
 from ranksafe.rehearsal.settings import Confirm, RehearsalOptions, Shrink
 from ranksafe.runs.explain.signatures.gpu_memory import KIND
-from ranksafe.runs.model import Failure, Frame, MemoryPeak, Outcome, RunRequest, RunResult
+from ranksafe.runs.model import Failure, MemoryPeak, Outcome, RunRequest, RunResult
 
 DEVICE_MODEL = "h100"
 STEPS = 3
@@ -130,11 +130,6 @@ def with_one_rank(request: RunRequest, per_node: int) -> RunRequest:
     """The request with one rank that stands for those of all devices, ``per_node`` of each node."""
     ranks = per_node * request.rehearsal.nodes
     return replace(request, gpus=1, rehearsal=replace(request.rehearsal, nodes=1, stands_for=ranks))
-
-
-def users_frame(frames: Sequence[Frame]) -> Frame | None:
-    """The innermost line that is the user's own."""
-    return next((frame for frame in reversed(frames) if frame.in_user_code), None)
 
 
 def out_of_memory(result: RunResult) -> Failure | None:

@@ -9,7 +9,8 @@ from ranksafe.cli.output.github import command
 from ranksafe.cli.output.run_as_github import in_checkout
 from ranksafe.localization import Language
 from ranksafe.runs import fit_words
-from ranksafe.runs.fit import DeviceNeed, Fits, Forecast, users_frame
+from ranksafe.runs.explain.locate import innermost_user_frame
+from ranksafe.runs.fit import DeviceNeed, Fits, Forecast
 from ranksafe.runs.model import MemoryPeak, RunRequest, RunResult
 from ranksafe.runs.serialize import frame_json, to_json
 
@@ -126,7 +127,7 @@ def as_github(
     if forecast is not None and forecast.fits is not Fits.YES:
         level = "error" if must_fit and forecast.fits is Fits.NO else "warning"
     properties: dict[str, object] = {"title": "ranksafe fit"}
-    frame = None if forecast is None else users_frame(forecast.largest.peak.frames)
+    frame = None if forecast is None else innermost_user_frame(forecast.largest.peak.frames)
     if frame is not None:
         properties |= {"file": in_checkout(frame.filename), "line": frame.line}
     notes = [] if forecast is None else details(forecast, language)
