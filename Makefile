@@ -63,9 +63,9 @@ fault-matrix:
 gpu-check:
 	@$(PYTHON) tools/in_project.py -m tests.gpu_check.gpu_check $(GPU_CHECK)
 
-# With HOURS, random damage instead of the attacks; SEED to see something again.
+# With HOURS of processor time, random damage instead of the attacks; FUZZ and SEED to see something again.
 harden:
-	@$(PYTHON) tools/in_project.py $(if $(HOURS),-m tests.hardening.fuzzing $(HOURS) $(SEED),-m pytest tests/hardening -n auto)
+	@$(PYTHON) tools/in_project.py $(if $(HOURS)$(FUZZ),-m tests.hardening.fuzzing $(HOURS)$(FUZZ) $(SEED),-m pytest tests/hardening -n auto)
 
 release-check:
 	@$(PYTHON) tools/release_check.py

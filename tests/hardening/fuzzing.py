@@ -1,22 +1,26 @@
 """Texts made from real ones by random damage, given to whatever reads what others wrote.
 
-    make harden HOURS=0.5        or: python -m tests.hardening.fuzzing HOURS [FIRST-SEED]
+    make harden HOURS=0.5           or: python -m tests.hardening.fuzzing HOURS [FIRST-SEED]
+    make harden FUZZ=log SEED=7     or: python -m tests.hardening.fuzzing TARGET SEED
 
 A seed makes the same text again. Nothing may be raised, nothing may take a minute, and what two ways lead to must be the
 same: a text in pieces and as a whole, a file that was edited and one that was opened so.
+
+Hours and minutes are of processor time: a busy machine neither tries less nor finds more. They are shared out evenly,
+and a later call goes on where the last one ended, with the sums in `build/fuzzing`; another first seed, for a process
+beside this one, has sums of its own.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import os
 import random
 import signal
 import sys
 import tempfile
-import time
 import traceback
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -36,6 +40,9 @@ from tests.hardening.test_hostile_reports import EVENTS, RECORD
 from tests.hardening.test_large_files import analysed
 
 _LONGEST_SECONDS = 60
+_LONGEST_WAIT_SECONDS = 1_800
+"""By the clock, for what hangs."""
+_KEPT = ROOT / "build" / "fuzzing"
 _LONGEST_TEXT = 60_000
 _ODD = (
     *(
@@ -259,33 +266,63 @@ def _within_a_minute() -> Iterator[None]:
     def too_long(*_: object) -> None:
         raise TimeoutError("it takes too long")
 
-    before = signal.signal(signal.SIGALRM, too_long)
-    signal.alarm(_LONGEST_SECONDS)
+    before = [signal.signal(each, too_long) for each in (signal.SIGPROF, signal.SIGALRM)]
+    signal.setitimer(signal.ITIMER_PROF, _LONGEST_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, _LONGEST_WAIT_SECONDS)
     try:
         yield
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGPROF, before[0])
+        signal.signal(signal.SIGALRM, before[1])
+
+
+def _failed(target: str, seed: int) -> bool:
+    """Try one, and keep the text that something is wrong with."""
+    wrong = tried(target, seed)
+    if wrong is not None:
+        file = _KEPT / f"{target}-{seed}.txt"
+        _KEPT.mkdir(parents=True, exist_ok=True)
+        file.write_text(wrong[0], "utf-8", "surrogatepass")
+        print(f"{target}, seed {seed}: {file}\n{wrong[1]}", flush=True)
+    return wrong is not None
+
+
+def _processor_seconds() -> float:
+    """Of this process, and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+def _tried_for(hours: float, first: int) -> bool:
+    """Whether all went well, for so long."""
+    file = _KEPT / f"from-{first}.json"
+    sums = {target: {"seeds": 0, "seconds": 0.0, "failed": 0} for target in TARGETS}
+    with suppress(FileNotFoundError):
+        sums |= json.loads(file.read_text())
+    failed = 0
+    until = _processor_seconds() + hours * 3600
+    while (before := _processor_seconds()) < until:
+        target = min(TARGETS, key=lambda target: sums[target]["seconds"])
+        of_target = sums[target]
+        wrong = _failed(target, first + int(of_target["seeds"]))
+        failed += wrong
+        of_target["failed"] += wrong
+        of_target["seeds"] += 1
+        of_target["seconds"] += _processor_seconds() - before
+        _KEPT.mkdir(parents=True, exist_ok=True)
+        beside = file.with_suffix(".new")
+        beside.write_text(json.dumps(sums))
+        beside.replace(file)
+    for target, of_target in sums.items():
+        print(target, *(f"{name} {value:.0f}" for name, value in of_target.items()))
+    return failed == 0
 
 
 def main(words: list[str]) -> int:
-    until = time.monotonic() + float(words[0]) * 3600
-    seed = first = int(words[1]) if len(words) > 1 else time.time_ns() // 1_000_000
-    failed: Counter[str] = Counter()
-    while time.monotonic() < until:
-        for target in TARGETS:
-            wrong = tried(target, seed)
-            if wrong is not None:
-                failed[target] += 1
-                file = ROOT / "build" / "fuzzing" / f"{target}-{seed}.txt"
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(wrong[0], "utf-8", "surrogatepass")
-                print(f"{target}, seed {seed}: {file}\n{wrong[1]}", flush=True)
-        seed += 1
-    print(
-        f"{seed - first} seeds from {first} on, each for {', '.join(TARGETS)}; failed: {dict(failed)}"
-    )
-    return 1 if failed else 0
+    if words[0] in TARGETS:
+        return int(_failed(words[0], int(words[1])))
+    return 0 if _tried_for(float(words[0]), int(words[1]) if len(words) > 1 else 0) else 1
 
 
 if __name__ == "__main__":
