@@ -125,3 +125,14 @@ SeqNum=6, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 6
     other = TASK_FAILED.replace("line 16", "line 31").replace("'data'", "'models'")
     log = queued.format(1) + TASK_FAILED + queued.format(2) + other
     assert told(log) == [("ModuleNotFoundError", 31)]
+
+
+@pytest.mark.parametrize(
+    "said", ["=== trainer, try {}", "Attempt #{} of 3", "[run.sh] restart: {}"]
+)
+def test_a_script_that_counts_its_tries_begins_a_launch(said: str) -> None:
+    first, second = (said.format(number) + "\n" for number in (1, 2))
+    assert told(first + KEY + second + STEPS) == []
+    assert told(first + KEY + second + FILE) == [("FileNotFoundError", 41)]
+    # The last one's own end may be counted, too.
+    assert told(first + KEY + second + FILE + second) == [("FileNotFoundError", 41)]

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from ranksafe.localization import Language
-from ranksafe.runs.diagnosis.attempts import is_recovered, last_attempt
 from ranksafe.runs.diagnosis.common_failure import (
     LAUNCHER_WORDS,
     RESTARTED,
@@ -22,7 +21,13 @@ from ranksafe.runs.diagnosis.loose_tracebacks import NO_RANK, add_loose
 from ranksafe.runs.diagnosis.lost_threads import add_threads, of_threads
 from ranksafe.runs.diagnosis.mentioned import mentions
 from ranksafe.runs.diagnosis.own_lines import OwnLines
-from ranksafe.runs.diagnosis.survived import counts_on, final, last_traceback, went_on
+from ranksafe.runs.diagnosis.survived import (
+    counts_on,
+    final,
+    is_recovered,
+    last_traceback,
+    went_on,
+)
 from ranksafe.runs.diagnosis.whole_log import (
     facts_of_the_whole,
     finished,
@@ -100,10 +105,10 @@ def diagnose_said(said: SaidBy, language: Language = "en") -> list[Failure]:
 
     Of several launches the last one counts, unless it neither failed nor came to anything.
     """
-    failures = _of_one_launch(last_attempt(said), language)
+    failures = _of_one_launch(said, language)
     if failures or said.earlier is None or said.has_bars or went_on(0, said):
         return failures
-    return _of_one_launch(last_attempt(said.earlier), language)
+    return _of_one_launch(said.earlier, language)
 
 
 def _of_one_launch(said: SaidBy, language: Language) -> list[Failure]:

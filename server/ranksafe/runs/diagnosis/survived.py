@@ -22,6 +22,11 @@ _HANDLED = re.compile(
     r"\bretry|\brestart|\bskip|\bignor|\battempt \d|\bfall(?:ing)? ?back|\bcontinu|\bnon-fatal\b|\btry(?:ing)? again",
     re.IGNORECASE,
 )
+_SAW = "failed (exitcode: "
+_REPORT = re.compile(
+    r"ChildFailedError|exitcode  :|returned non-zero exit status|died with <Signals"
+)
+"""Of a launcher, at its end."""
 _UNCAUGHT = 1
 """The status of a Python process that an exception ended."""
 
@@ -32,6 +37,15 @@ def went_on(at: int, said: SaidBy) -> bool:
     return sum(is_progress(text) for text in after) >= _STEPS_AFTER or any(
         is_completion(text) for text in after
     )
+
+
+def is_recovered(said: SaidBy) -> bool:
+    """Whether the ranks went on after the last failure that torchrun saw, and it gave no report in the end: it had
+    started them anew, which it says at a level that is not shown."""
+    lines = [line for each in said.others for line in each]
+    failed = [number for number, text in lines if _SAW in text]
+    reported = any(_REPORT.search(text) for _, text in lines)
+    return bool(failed) and not reported and went_on(max(failed), said)
 
 
 def counts_on(at: int, lines: Sequence[Line]) -> bool:

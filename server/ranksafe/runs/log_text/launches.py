@@ -33,8 +33,10 @@ _BEGINS = re.compile(
     r"|^\++ (?:\S+/)?(?:torchrun|python[\d.]*|accelerate|deepspeed|srun|mpirun)\b"
     r"|^srun: job \d+ (?:queued and waiting|has been allocated)"
     r"|^usage: \S+\.py\b"
+    r"|(?i:\b(?:try|retry|attempt|restart)\b\W{0,3}\d)"
 )
-"""The first words of the same launchers, of a shell that tells what it does (``set -x``), and of argparse."""
+"""The first words of the same launchers, of a shell that tells what it does (``set -x``), and of argparse; and of a
+script around a launcher, which counts its tries."""
 _ANEW = "nohup: ignoring input"
 """GNU nohup's only word, before anything of the program: no end has to be seen."""
 _HEAD_LINES = 40
