@@ -88,7 +88,7 @@ def conclude(
         failures = with_silent_failures(failures, evidence, user_code, language)
         failures = led_by_its_rule(failures, plan.ranks)
         failures = with_parting(failures, directory, evidence.mismatch, user_code, language)
-    failures = [with_predicted_rule(failure, plan.ranks) for failure in failures]
+    failures = [with_predicted_rule(each, plan.ranks, request.launcher) for each in failures]
     outcome = _outcome(ending, evidence.returncode, failures)
     rehearsal = load_rehearsal(directory)
     if rehearsal is None:

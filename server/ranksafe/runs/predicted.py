@@ -1,9 +1,10 @@
-"""The rule behind a failure that several rules predict: the one that has a finding in the code that failed."""
+"""The rule behind a failure: of those that predict such a one, the rule that has a finding in the code that failed."""
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from ranksafe.checker.analysis import Analyzer
 from ranksafe.checker.configuration import Configuration
 from ranksafe.checker.finding import Finding
 from ranksafe.checker.registry import Registry
-from ranksafe.launch.context import LaunchContext
+from ranksafe.launch.context import LaunchContext, Launcher
 from ranksafe.runs.explain.collective_order import GROUPS_KIND
 from ranksafe.runs.explain.signatures import candidates_of
 from ranksafe.runs.explain.ways_parted import KINDS as OF_ORDER
@@ -24,19 +25,42 @@ _UNBOUND = re.compile(r"\AUnboundLocalError: ")
 _LONGEST_FILE = 2_000_000
 
 
-def with_predicted_rule(failure: Failure, gpus: int | None) -> Failure:
-    """``failure`` with the code of the candidate rule whose finding is nearest to one of the user's frames.
+def with_predicted_rule(failure: Failure, gpus: int | None, launcher: str | None = None) -> Failure:
+    """``failure`` with the code of the rule that predicts it: of those that may, the one whose finding is nearest to
+    one of the user's frames.
 
-    Unchanged where no rule is a candidate, or none of them has a finding there; a code that is no candidate stays.
+    Those may that expect such a message (`RuleMetadata.run_signatures`) or are candidates of its kind. Unchanged where
+    none of them has a finding there. ``launcher``: where the run was told which one to use.
     """
     if failure.kind in {*OF_ORDER, GROUPS_KIND} or _UNBOUND.search(failure.message):
-        return _with_rule_of_order(failure, gpus)
-    candidates = candidates_of(failure.kind)
-    if not candidates or failure.code not in (None, *candidates):
+        failure = _with_rule_of_order(failure, gpus)
+        if failure.code is not None:
+            return failure
+    if not any(frame.in_user_code for frame in failure.frames):
         return failure
-    analyzer = Analyzer(Registry.load(), Configuration(select=candidates), LaunchContext(gpus=gpus))
+    registry = _rules()
+    candidates = {*candidates_of(failure.kind), *_expecting(failure.message, registry)}
+    if failure.code is not None:
+        candidates.add(failure.code)
+    if not candidates:
+        return failure
+    known = Launcher(launcher) if launcher in set(Launcher) else Launcher.UNKNOWN
+    launch = LaunchContext(gpus=gpus, launcher=known)
+    analyzer = Analyzer(registry, Configuration(select=tuple(sorted(candidates))), launch)
     nearest = min(_distances(failure, analyzer, candidates), default=None)
     return failure if nearest is None else replace(failure, code=nearest[2])
+
+
+@functools.cache
+def _rules() -> Registry:
+    return Registry.load()
+
+
+def _expecting(message: str, registry: Registry) -> Iterator[str]:
+    """The rules that say such a message is what comes of their pitfall."""
+    for folder in registry.rules:
+        if any(re.search(each, message) for each in folder.metadata.run_signatures):
+            yield folder.metadata.code
 
 
 def _with_rule_of_order(failure: Failure, gpus: int | None) -> Failure:
@@ -92,8 +116,8 @@ def _is_found(failure: Failure, findings: Mapping[Path, tuple[Finding, ...]]) ->
 
 
 def _findings_of_order(paths: Iterable[Path], gpus: int | None) -> dict[Path, tuple[Finding, ...]]:
-    configuration = Configuration(select=(_ORDER_OF_COLLECTIVES,))
-    analyzer = Analyzer(Registry.load(), configuration, LaunchContext(gpus=gpus))
+    configuration = Configuration(select=(_ORDER_OF_COLLECTIVES,), preview=True)
+    analyzer = Analyzer(_rules(), configuration, LaunchContext(gpus=gpus))
     texts = {path: _text_of(path) for path in paths}
     return {
         path: () if text is None else tuple(analyzer.open(path, text).findings)
@@ -115,7 +139,7 @@ def _text_of(path: Path) -> str | None:
 
 
 def _distances(
-    failure: Failure, analyzer: Analyzer, candidates: tuple[str, ...]
+    failure: Failure, analyzer: Analyzer, candidates: Set[str]
 ) -> Iterator[tuple[int, int, str]]:
     """Frames from the innermost (0), lines between the frame and the finding, the finding's code."""
     own = [frame for frame in reversed(failure.frames) if frame.in_user_code]

@@ -50,6 +50,7 @@ class FixedDevicePerRank(Rule):
         level=Level.WARNING,
         symptom=Symptom.SLOW,
         since="0.1.0",
+        run_signatures=(r"Duplicate GPU detected ?: rank \d+ and rank \d+ both on CUDA device",),
     )
     scope = Scope.MODULE
     at_rest = True

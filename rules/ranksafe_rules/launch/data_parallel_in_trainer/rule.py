@@ -53,7 +53,10 @@ class DataParallelInTrainer(Rule):
         level=Level.WARNING,
         symptom=Symptom.CRASHES,
         since="0.1.0",
-        run_signatures=(r"'DataParallel' object has no attribute 'config'",),
+        run_signatures=(
+            r"'DataParallel' object has no attribute 'config'",
+            r"The batch received was empty, your model won't be able to train on it",
+        ),
     )
     listens_to = (ast.Call,)
     called_names = frozenset({"DataParallel"})

@@ -55,6 +55,7 @@ class FixedRendezvousPort(Rule):
         level=Level.INFORMATION,
         symptom=Symptom.CRASHES,
         since="0.1.0",
+        run_signatures=(r"EADDRINUSE",),
     )
     scope = Scope.MODULE
     at_rest = True

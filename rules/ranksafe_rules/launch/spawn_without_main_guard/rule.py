@@ -46,6 +46,7 @@ class SpawnWithoutMainGuard(Rule):
         run_signatures=(
             r"An attempt has been made to start a new process before the\s+current process has finished its "
             r"bootstrapping phase",
+            r"ProcessExitedException: process \d+ terminated with exit code 1",
         ),
     )
     scope = Scope.MODULE

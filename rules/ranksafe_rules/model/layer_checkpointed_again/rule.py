@@ -43,6 +43,7 @@ class LayerCheckpointedAgain(Rule):
         level=Level.WARNING,
         symptom=Symptom.CRASHES,
         since="0.1.0",
+        run_signatures=(r"Expected to mark a variable ready only once",),
     )
     scope = Scope.MODULE
     at_rest = True

@@ -40,6 +40,7 @@ class ReplicaLossesNotAveraged(Rule):
         level=Level.WARNING,
         symptom=Symptom.CRASHES,
         since="0.1.0",
+        run_signatures=(r"grad can be implicitly created only for scalar outputs",),
     )
     scope = Scope.MODULE
     at_rest = True

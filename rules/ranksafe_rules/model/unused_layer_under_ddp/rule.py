@@ -42,6 +42,7 @@ class UnusedLayerUnderDdp(Rule):
         level=Level.WARNING,
         symptom=Symptom.CRASHES,
         since="0.1.0",
+        run_signatures=(r"Expected to have finished reduction in the prior iteration",),
     )
     scope = Scope.MODULE
     at_rest = True

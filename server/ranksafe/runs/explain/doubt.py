@@ -17,7 +17,7 @@ from typing import Any
 
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import translated_from
-from ranksafe.runs.explain.signatures import candidates_of, meaning_of
+from ranksafe.runs.explain.signatures import may_be_predicted, meaning_of
 from ranksafe.runs.model import Failure
 
 REFUSED = frozenset({"network", "terminal", "unavailable", "limit"})
@@ -133,6 +133,8 @@ _OF_RANKS = re.compile(
 
 _EXITED = "exit-status"
 """Of a rank that gave up by itself."""
+_OF_ORDER = "RS4"
+"""Codes of rules about the order of collectives."""
 _OF_VALUES_TOO = frozenset({"batch-norm-single-sample", "batch-not-divisible"})
 """Failures that rules predict, and that the length of a stand-in can bring about as well; all others that rules predict
 come of several GPUs alone."""
@@ -172,8 +174,9 @@ def standing_of(failure: Failure) -> Standing:
 def doubt_about(failures: Sequence[Failure], uncaught: Sequence[Uncaught]) -> Doubt | None:
     """Why the first of these failures may not be the script's; None where nothing says so."""
     failure = failures[0]
-    is_predicted = failure.code is not None or candidates_of(failure.kind)
-    if is_predicted and failure.kind not in _OF_VALUES_TOO:
+    # That a rule expects such a message says less than that nothing else has this kind.
+    of_ranks = may_be_predicted(failure.kind) or (failure.code or "").startswith(_OF_ORDER)
+    if of_ranks and failure.kind not in _OF_VALUES_TOO:
         return None
     standing = standing_of(failure)
     by = standing.by - ({"pictures"} if _is_of_measures(failure) else set())

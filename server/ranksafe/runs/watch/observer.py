@@ -159,7 +159,7 @@ class Observer:
 
     def _with_rule(self, failure: Failure) -> Failure:
         try:
-            return with_predicted_rule(failure, self._ranks)
+            return with_predicted_rule(failure, self._ranks, self._request.launcher)
         except Exception:  # the hang is to be told of, whatever the analysis meets in the source
             logger.warning("no rule could be looked for", exc_info=True)
             return failure

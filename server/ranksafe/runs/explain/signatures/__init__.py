@@ -138,12 +138,18 @@ def candidates_of(kind: str) -> tuple[str, ...]:
     )
 
 
+def may_be_predicted(kind: str) -> bool:
+    """Whether failures of this kind come of what a rule is about."""
+    return any(each.code or each.candidates for each in signatures() if each.kind == kind)
+
+
 __all__ = [
     "SUBJECTS",
     "UNKNOWN",
     "Signature",
     "candidates_of",
     "match",
+    "may_be_predicted",
     "meaning_of",
     "signatures",
     "signatures_about",
