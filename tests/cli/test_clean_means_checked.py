@@ -287,9 +287,52 @@ def test_fix_says_how_to_see_an_unsafe_one(project: Path, call: Call) -> None:
 )
 def test_a_binary_file_is_no_log(project: Path, call: Call, content: bytes) -> None:
     (project / "log").write_bytes(content)
-    answer = call("diagnose", "log")
+    for name, given in (("log", b""), ("-", content)):
+        answer = call("diagnose", name, given=given)
+        assert (answer.status, answer.out) == (2, "")
+        shown = "standard input" if name == "-" else name
+        assert f"{shown} is no log: it is a binary or packed file" in answer.error
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [(".", "Is a directory"), ("none", "No such file or directory"), ("mem", "Input/output error")],
+    ids=["folder", "missing", "broken"],
+)
+def test_a_log_that_cannot_be_read(project: Path, call: Call, name: str, reason: str) -> None:
+    (project / "mem").symlink_to("/proc/self/mem")  # nothing is mapped at its beginning
+    answer = call("diagnose", name)
     assert (answer.status, answer.out) == (2, "")
-    assert "log is no log: it is a binary or packed file" in answer.error
+    assert answer.error == f"ranksafe: {name} cannot be read: {reason}\n"
+
+
+HEALTHY = "".join(f"[rank{{rank}}] step {number} loss 0.{9 - number}\n" for number in range(9))
+FAILED = """\
+[rank1]: Traceback (most recent call last):
+[rank1]:   File "/home/a/train.py", line 9, in <module>
+[rank1]:     main()
+[rank1]: KeyError: 'text'
+"""
+
+
+@pytest.mark.parametrize("name", ["log", "-"])
+@pytest.mark.parametrize(
+    ("text", "status", "said"),
+    [
+        ("".join(HEALTHY.format(rank=rank) for rank in range(2)), 0, "No failure was recognised"),
+        (HEALTHY.format(rank=1), 0, "No failure was recognised"),
+        (HEALTHY.format(rank=1) + FAILED, 1, "/home/a/train.py:9: failure rank 1: KeyError"),
+        ("", 0, "This log is empty."),
+    ],
+    ids=["passed", "one rank passed", "one rank failed", "empty"],
+)
+def test_what_a_log_says_is_the_status(
+    project: Path, call: Call, name: str, text: str, status: int, said: str
+) -> None:
+    (project / "log").write_text(text, encoding="utf-8")
+    answer = call("diagnose", name, given=text if name == "-" else "")
+    assert (answer.status, answer.error) == (status, "")
+    assert answer.out.startswith(said)
 
 
 @pytest.mark.parametrize(
@@ -307,12 +350,6 @@ def test_odd_logs_are_logs(project: Path, call: Call, content: bytes) -> None:
     answer = call("diagnose", "log")
     assert answer.status == 0
     assert "No failure was recognised" in answer.out
-
-
-def test_an_empty_log(project: Path, call: Call) -> None:
-    (project / "log").write_bytes(b"")
-    answer = call("diagnose", "log")
-    assert (answer.status, answer.out, answer.error) == (0, "This log is empty.\n", "")
 
 
 @pytest.mark.parametrize(

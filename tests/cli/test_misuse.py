@@ -209,6 +209,10 @@ def test_a_folder_that_may_not_be_read(tmp_path: Path) -> None:
     for command in ("check", "fix"):
         done = shell(f"{drop} {SHELL} {command} locked", tmp_path)
         assert (done.returncode, done.stderr) == (2, "ranksafe: locked: Permission denied\n")
+    (tmp_path / "train.log").touch(mode=0)
+    done = shell(f"{drop} {SHELL} diagnose train.log", tmp_path)
+    said = "ranksafe: train.log cannot be read: Permission denied\n"
+    assert (done.returncode, done.stderr) == (2, said)
     below = shell(f"{drop} {SHELL} check .", tmp_path)
     assert (below.returncode, below.stderr) == (
         0,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import queue
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,6 +23,8 @@ from ranksafe.runs.model import Failure
 from ranksafe.runs.serialize import failure_json
 
 _PIECE = 1 << 20
+_ENOUGH = 16
+"""Bytes that tell what a file is."""
 _IDLE_SECONDS = 0.25
 _TAIL_LINES = 5
 
@@ -34,6 +37,7 @@ _BINARY = Translated(
     "{path} is no log: it is a binary or packed file (unpack it first)",
     "{path} 不是日志：它是二进制文件或压缩文件（请先解压）",
 )
+_STANDARD_INPUT = Translated("standard input", "标准输入")
 _NOTHING = Translated("No failure was recognised in this log.", "在此日志中没有识别出故障。")
 _UNKNOWN_ERROR = Translated(
     "This log ends in an error that is not recognised: no rank, line or cause can be told from it.",
@@ -54,21 +58,19 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     """Explain the log; 0 no failure in it, 1 a failure, 2 it cannot be read, 4 an error that is not recognised."""
     log = FollowedLog(language)
     style = style_for(arguments.color, sys.stdout)
+    name = _STANDARD_INPUT if arguments.log == "-" else arguments.log
     try:
         if arguments.log == "-":
             live = arguments.output_format == "text"
             _follow(log, language, style if live else None)
         else:
             with Path(arguments.log).open("rb") as file:
-                data = file.read(_PIECE)
-                if is_binary(data):
-                    message = _BINARY.filled(path=arguments.log)
-                    return fail(message.in_language(language), 2)
-                while data:
+                for data in _of_a_log(iter(functools.partial(file.read, _PIECE), b"")):
                     log.feed(data)
-                    data = file.read(_PIECE)
+    except _NoLog:
+        return fail(_BINARY.filled(path=name).in_language(language), 2)
     except OSError as error:
-        message = _UNREADABLE.filled(path=arguments.log, reason=error.strerror)
+        message = _UNREADABLE.filled(path=name, reason=error.strerror)
         return fail(message.in_language(language), 2)
     failures = log.finish()
     is_unknown = not failures and ends_in_error(log.last_lines(_TAIL_LINES))
@@ -80,10 +82,24 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     return 1 if failures else 4 if is_unknown else 0
 
 
+class _NoLog(Exception):
+    """The first bytes are those of something else."""
+
+
+def _of_a_log(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The pieces, if they begin as a log may; what comes byte by byte is typed. Raises _NoLog."""
+    begins = True
+    for piece in pieces:
+        if begins and len(piece) >= _ENOUGH and is_binary(piece):
+            raise _NoLog
+        begins = begins and not piece
+        yield piece
+
+
 def _follow(log: FollowedLog, language: Language, style: Style | None) -> None:
     """Read standard input to its end or until Ctrl+C; with a style, print the failure once it is certain."""
     try:
-        for data in _as_it_comes(sys.stdin.buffer):
+        for data in _of_a_log(_as_it_comes(sys.stdin.buffer)):
             log.feed(data)
             if style is not None and (failure := log.certain()):
                 print(render_failure(failure, language, style) + "\n", flush=True)
