@@ -243,3 +243,12 @@ async def test_of_thousands_the_worst_are_shown_and_the_rest_is_told(
     version = editor.change(uri, types.TextDocumentContentChangePartial(end, ""))
     shown = (await editor.pull(uri)).items if pulls else await editor.version_shown(uri, version)
     assert len(shown) == 1_000
+
+
+async def test_of_a_file_that_is_opened_twice_the_newer_text_is_shown(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor()
+    editor.open("train.py", DEVICE_MAP.replace('"auto"', "None"))
+    uri = editor.open("train.py", DEVICE_MAP)
+    await editor.shown_with(uri, "RS201")

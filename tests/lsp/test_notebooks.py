@@ -62,6 +62,26 @@ async def test_cells_come_and_go(start_editor: StartEditor) -> None:
     assert editor.shown(second) == ()
 
 
+async def test_a_cell_that_is_deleted_and_not_closed_shows_nothing(
+    start_editor: StartEditor,
+) -> None:
+    editor = await start_editor()
+    _first, second, _third = _open(editor, IMPORTS, LOAD, TRAIN)
+    await editor.shown_with(second, "RS201")
+    array = types.NotebookCellArrayChange(1, 1, [])
+    editor.client.notebook_document_did_change(
+        types.DidChangeNotebookDocumentParams(
+            types.VersionedNotebookDocumentIdentifier(2, _notebook(editor)),
+            types.NotebookDocumentChangeEvent(
+                cells=types.NotebookDocumentCellChanges(
+                    structure=types.NotebookDocumentCellChangeStructure(array)
+                )
+            ),
+        )
+    )
+    await editor.shown_with(second)
+
+
 async def test_a_fix_edits_the_cell(start_editor: StartEditor) -> None:
     editor = await start_editor(options={"settings": {"launcher": "accelerate"}})
     _first, second, _third = _open(editor, IMPORTS, LOAD, TRAIN)

@@ -87,14 +87,13 @@ class Notebook(Document):
         inside = place_in(self._cells[uri].buffer, position, self.encoding)
         return Position(start.first_line + inside.line, inside.column)
 
-    def change(self, change: types.NotebookDocumentChangeEvent) -> list[str]:
-        """Take over a ``notebookDocument/didChange``; the URIs of the cells that went away."""
-        gone: list[str] = []
+    def change(self, change: types.NotebookDocumentChangeEvent) -> None:
+        """Take over a ``notebookDocument/didChange``."""
         cells = change.cells
         if cells is None:
-            return gone
+            return
         if cells.structure is not None:
-            gone = self._restructure(cells.structure)
+            self._restructure(cells.structure)
         for content in cells.text_content or ():
             cell = self._cells.get(content.document.uri)
             if cell is not None:
@@ -106,18 +105,15 @@ class Notebook(Document):
         touched = _difference(before, self._lines)
         if touched is not None:
             self.touch(touched)
-        return gone
 
-    def _restructure(self, structure: types.NotebookDocumentCellChangeStructure) -> list[str]:
+    def _restructure(self, structure: types.NotebookDocumentCellChangeStructure) -> None:
         array = structure.array
         new = [cell.document for cell in array.cells or ()]
         self._order[array.start : array.start + array.delete_count] = new
         for item in structure.did_open or ():
             self._cells[item.uri] = Cell(item)
-        gone = [closed.uri for closed in structure.did_close or ()]
-        for uri in gone:
-            self._cells.pop(uri, None)
-        return gone
+        for closed in structure.did_close or ():
+            self._cells.pop(closed.uri, None)
 
     def _join(self) -> None:
         cells = [(uri, self._cells[uri].buffer.lines) for uri in self._order if uri in self._cells]

@@ -46,24 +46,34 @@ def notebook_opened(session: Session, params: types.DidOpenNotebookDocumentParam
 
 def notebook_changed(session: Session, params: types.DidChangeNotebookDocumentParams) -> None:
     """``notebookDocument/didChange``."""
-    notebook = session.documents.get(params.notebook_document.uri)
-    if isinstance(notebook, Notebook):
-        gone = notebook.change(params.change)
+    notebook = _notebook(session, params.notebook_document.uri)
+    if notebook is not None:
+        before = notebook.uris
+        notebook.change(params.change)
         session.documents.add(notebook)
-        for uri in gone:
+        for uri in set(before).difference(notebook.uris):
             session.publisher.clear(uri)
         _changed(session, notebook)
 
 
 def notebook_closed(session: Session, params: types.DidCloseNotebookDocumentParams) -> None:
     """``notebookDocument/didClose``."""
-    notebook = session.documents.get(params.notebook_document.uri)
+    notebook = _notebook(session, params.notebook_document.uri)
     if notebook is not None:
         _closed(session, notebook)
 
 
+def _notebook(session: Session, uri: str) -> Notebook | None:
+    document = session.documents.get(uri)
+    return document if isinstance(document, Notebook) and document.uri == uri else None
+
+
 def _opened(session: Session, document: Document) -> None:
     """Have it analysed and shown soon."""
+    before = session.documents.get(document.uri)
+    if before is not None and before.uri == document.uri:
+        # Opened twice, which no client should: the newer text counts.
+        _closed(session, before)
     session.documents.add(document)
     document.run_findings = session.workspace.run_findings.of(document.path)
     session.project_updates.opened(document)
