@@ -118,6 +118,8 @@ async def resolve(session: Session, lens: types.CodeLens) -> types.CodeLens:
 
 def _command_of(session: Session, data: Mapping[str, Any]) -> types.Command:
     uri, kind = data.get("uri"), data.get("kind")
+    if not isinstance(uri, str):
+        uri = None
     if kind == "run":
         return _run_command(session, uri)
     if kind == "rehearse":
