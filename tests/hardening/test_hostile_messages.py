@@ -217,3 +217,63 @@ async def test_no_position_stops_the_server(client: RawClient) -> None:
         client.request(number, "textDocument/hover", textDocument={"uri": uri}, position=place)
         await client.until(number)
         await client.still_works(str(position))
+
+
+async def test_what_comes_too_early_or_too_late_is_refused(client: RawClient) -> None:
+    hover = {"textDocument": {"uri": "untitled:x.py"}, "position": {"line": 0, "character": 0}}
+    client.request(1, "textDocument/hover", **hover)
+    assert (await client.until(1))["error"]["code"] == -32002
+    client.notify("workspace/didChangeConfiguration", settings={})
+    await client.start()
+    client.request(2, "initialize", processId=None, rootUri=None, capabilities={})
+    assert (await client.until(2))["error"]["code"] == -32600
+    await client.still_works("initialize again")
+    client.request(3, "shutdown")
+    client.request(4, "textDocument/hover", **hover)
+    client.request(5, "shutdown")
+    assert "result" in await client.until(3)
+    for number in (4, 5):
+        assert (await client.until(number))["error"]["code"] == -32600
+    client.notify("exit")
+    assert await client.ends() == 0
+
+
+async def test_a_notification_that_wants_an_answer_is_refused(client: RawClient) -> None:
+    await client.start()
+    document = {"uri": "untitled:x.py", "languageId": "python", "version": 1, "text": WARNED}
+    client.request(1, "textDocument/didOpen", textDocument=document)
+    assert (await client.until(1))["error"]["code"] == -32600
+    client.request(2, "textDocument/diagnostic", textDocument={"uri": document["uri"]})
+    assert (await client.until(2))["result"]["items"] == []
+
+
+async def test_a_command_that_waits_does_not_keep_the_server(client: RawClient) -> None:
+    capabilities = {"workspace": {"configuration": True}}
+    client.request(1, "initialize", processId=None, rootUri=None, capabilities=capabilities)
+    await client.until(1)
+    client.notify("initialized")
+    # It waits for settings, which this client is asked for and does not tell.
+    client.request(2, "workspace/executeCommand", command="ranksafe.openRule", arguments=["RS201"])
+    client.request(3, "shutdown")
+    assert "error" in await client.until(2)
+    assert "result" in await client.until(3)
+    client.notify("exit")
+    assert await client.ends() == 0
+
+
+async def test_a_file_is_not_closed_as_a_notebook(client: RawClient) -> None:
+    await client.start()
+    uri = "untitled:x.py"
+    document = {"uri": uri, "languageId": "python", "version": 1, "text": WARNED}
+    client.notify("textDocument/didOpen", textDocument=document)
+    client.notify("notebookDocument/didClose", notebookDocument={"uri": uri}, cellTextDocuments=[])
+    client.request(2, "textDocument/diagnostic", textDocument={"uri": uri})
+    assert (await client.until(2))["result"]["items"]
+
+
+async def test_a_lens_of_nothing_is_resolved(client: RawClient) -> None:
+    await client.start()
+    place = {"line": 0, "character": 0}
+    data = {"kind": "fit", "uri": [{}]}
+    client.request(1, "codeLens/resolve", range={"start": place, "end": place}, data=data)
+    assert "result" in await client.until(1)

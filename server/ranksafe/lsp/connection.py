@@ -43,6 +43,7 @@ class Connection(LanguageServer):
             text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
             notebook_document_sync=SYNC_OPTIONS,
         )
+        self.is_initialized = self.has_shut_down = False
         self.language: Language = "en"
         self.shows_runs = False
         """Whether the client tells the user itself how a run ended."""
@@ -63,9 +64,13 @@ class Connection(LanguageServer):
     def folders(self) -> list[Path]:
         """The open folders."""
         uris = [folder.uri for folder in self.workspace.folders.values()]
-        if not uris and self.workspace.root_uri:
-            uris = [self.workspace.root_uri]
         return [path for path in map(path_of, uris) if path is not None]
+
+    @property
+    def root(self) -> list[Path]:
+        """What was the one folder before there were several: for a client that names none of those."""
+        path = path_of(self.workspace.root_uri)
+        return [] if path is None else [path]
 
     @property
     def can_pull(self) -> bool:
@@ -80,6 +85,14 @@ class Connection(LanguageServer):
         refresh = workspace.diagnostics if workspace else None
         pulls = text_document is not None and text_document.diagnostic is not None
         return pulls and refresh is not None and bool(refresh.refresh_support)
+
+    def cancel_requests(self) -> None:
+        """End all requests that wait, but for the one that is being answered: pygls walks over a mapping which their
+        ends change (2.1.1, ``lsp_shutdown``), and fails."""
+        own = self.protocol.msg_id
+        for number, future in tuple(self.protocol._request_futures.items()):
+            if number != own:
+                future.cancel()
 
     def refuse(self, request: object, reason: types.ErrorCodes) -> None:
         """Answer a request that cannot be understood; None: nobody knows which it was."""

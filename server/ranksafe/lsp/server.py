@@ -33,18 +33,21 @@ def initialize(session: Session, params: types.InitializeParams) -> None:
     workspace.options = read_options(params.initialization_options)
     workspace.settings = workspace.options.settings
     workspace.trusted = workspace.options.trusted
-    workspace.folders = client.folders
+    workspace.folders = client.folders or client.root
     client.shows_runs = workspace.options.shows_runs
     client.language = language_of(workspace.options.locale or params.locale)
     session.user_state = UserState(workspace.options.state_directory)
     session.publisher.client_pulls = client.can_pull
+    client.is_initialized = True
     if client.can_pull:
         _answer(session, types.TEXT_DOCUMENT_DIAGNOSTIC, pull.diagnostic, pull.OPTIONS)
 
 
 def shutdown(session: Session, _params: None) -> None:
     """End what was started for the user."""
+    session.client.has_shut_down = True
     session.end()
+    session.client.cancel_requests()
 
 
 def progress_cancelled(session: Session, params: types.WorkDoneProgressCancelParams) -> None:

@@ -125,6 +125,20 @@ def _read(
             ended()
 
 
+def _untimely(client: Connection, message: object) -> types.ErrorCodes | None:
+    """Why a message is refused, or a notification passed over, at this time of a session: pygls leaves requests after
+    ``shutdown`` without an answer, and starts anew at a second ``initialize``."""
+    method = message.get("method") if isinstance(message, dict) else None
+    if method is None or method == types.EXIT:
+        return None
+    if client.has_shut_down:
+        return types.ErrorCodes.InvalidRequest
+    is_first = method == types.INITIALIZE
+    if client.is_initialized:
+        return types.ErrorCodes.InvalidRequest if is_first else None
+    return None if is_first else types.ErrorCodes.ServerNotInitialized
+
+
 def _handle(client: Connection, body: bytes) -> None:
     protocol = client.protocol
     try:
@@ -133,8 +147,18 @@ def _handle(client: Connection, body: bytes) -> None:
         logger.exception("a message is no JSON")
         client.refuse(None, types.ErrorCodes.ParseError)
         return
+    untimely = _untimely(client, message)
+    if untimely is not None:
+        if "id" in message:
+            client.refuse(message["id"], untimely)
+        return
     try:
-        protocol.handle_message(protocol.structure_message(message))
+        structured = protocol.structure_message(message)
+        if "id" in message and not hasattr(structured, "id"):
+            # A notification's method: pygls would carry it out, and nobody would answer the request.
+            client.refuse(message["id"], types.ErrorCodes.InvalidRequest)
+            return
+        protocol.handle_message(structured)
     except Exception:
         logger.exception("a message could not be handled")
         if not isinstance(message, dict) or ("id" in message and "method" not in message):
