@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ranksafe.runs.explain.alike import gist
+from ranksafe.runs.explain.alike import gist, said_alike
 from ranksafe.runs.explain.deaths import CRASHES
 from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
 from ranksafe.runs.explain.launcher_report import LAUNCHER_ERRORS, LauncherReport, read_launcher
@@ -54,8 +54,10 @@ def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
             for each in found
             if (not over or each.first < over or _is_quoted(each, lines))
             and counts(each)
-            and not _in_thread(each)
-            and not _is_logged_twice(each, raised.values())
+            # What ended a thread, and not a process of its own.
+            and not (each.raised.where and not each.raised.where.startswith("Process "))
+            # What a rank's logger printed, and the rank then raised.
+            and not (each.logged and any(said_alike(each.raised, one) for one in raised.values()))
         )
     if RESTARTED.search(evidence.launcher):
         # The same rank may have printed it once for every attempt.
@@ -113,19 +115,9 @@ def _calls_a_program(raised: Raised) -> bool:
     return any(map(own.contains, names)) and not any(map(_STARTS_SCRIPTS.search, names))
 
 
-def _is_logged_twice(each: Located, raised: Iterable[Raised]) -> bool:
-    """Whether a rank's logger printed what the rank then raised."""
-    return each.logged and any(gist(each.raised) == gist(other) for other in raised)
-
-
 def is_launchers(raised: Raised) -> bool:
     """Whether the launcher itself failed, before any rank existed."""
     return any(_LAUNCHER_FILE.search(frame.filename) for frame in raised.frames)
-
-
-def _in_thread(each: Located) -> bool:
-    """Whether it ended a thread, and not a process of its own."""
-    return each.raised.where is not None and not each.raised.where.startswith("Process ")
 
 
 def kind_of(raised: Raised) -> str | None:

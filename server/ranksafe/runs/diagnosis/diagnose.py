@@ -16,11 +16,10 @@ from ranksafe.runs.diagnosis.common_failure import (
     kind_of,
     ranks_alike,
 )
-from ranksafe.runs.diagnosis.logged_before import logged_before
 from ranksafe.runs.diagnosis.loose_tracebacks import NO_RANK, add_loose
 from ranksafe.runs.diagnosis.lost_threads import add_threads, of_threads
-from ranksafe.runs.diagnosis.mentioned import mentions
 from ranksafe.runs.diagnosis.own_lines import OwnLines
+from ranksafe.runs.diagnosis.said_elsewhere import logged_before, mentions
 from ranksafe.runs.diagnosis.survived import (
     counts_on,
     final,
@@ -259,7 +258,8 @@ def _add_printed(
         printed = printed_failure(free, _survived(free, said, ended))
         if printed is None or (report.exits and printed.signature.kind == _STOPPED):
             continue
-        if "Aborted" in printed.raised.message and _TIMEOUT in _kinds(ranks):
+        raised = (rank.raised for rank in ranks.values() if rank.raised is not None)
+        if "Aborted" in printed.raised.message and _TIMEOUT in map(kind_of, raised):
             # The watchdog's way to end its rank.
             continue
         number = report.first if report.first is not None else NO_RANK
@@ -276,10 +276,6 @@ def _add_stop(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
                 raised = replace(each.raised, frames=(), context=None)
                 ranks[NO_RANK] = RankEvidence(NO_RANK, raised=raised, raised_at=float(each.first))
                 return
-
-
-def _kinds(ranks: dict[int, RankEvidence]) -> set[str | None]:
-    return {kind_of(rank.raised) for rank in ranks.values() if rank.raised is not None}
 
 
 def _add_cut_off(ranks: dict[int, RankEvidence], said: SaidBy) -> None:

@@ -58,7 +58,7 @@ class FollowedLog:
         took = self._clock() - now
         self._not_before = now + took * _SHARE
         root = failures[0] if failures else None
-        if root is None or not root.root_cause or not _is_own(root):
+        if root is None or not root.root_cause or root.kind in _CONSEQUENCES:
             return None
         self.announced = root
         return root
@@ -75,31 +75,13 @@ class FollowedLog:
 
 def same_failure(one: Failure, other: Failure) -> bool:
     """Whether two looks at a log found the same: kind, rank, place and words."""
-    return (one.kind, one.rank, one.filename, one.line, one.message, one.explanation) == (
-        other.kind,
-        other.rank,
-        other.filename,
-        other.line,
-        other.message,
-        other.explanation,
-    )
-
-
-def _is_own(failure: Failure) -> bool:
-    return failure.kind not in _CONSEQUENCES
+    names = ("kind", "rank", "filename", "line", "message", "explanation")
+    return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
 _CONSEQUENCES = frozenset(
-    {
-        *("collective-timeout", "watchdog-stuck", "peer-lost", "stopped-by-launcher", "cancelled"),
-        *(
-            "rank-left-early",
-            "terminated",
-            "rendezvous-failed",
-            "nccl-connection-refused",
-            "exit-status",
-            "launcher",
-        ),
-    }
+    {"collective-timeout", "watchdog-stuck", "peer-lost", "stopped-by-launcher", "cancelled"}
+    | {"rank-left-early", "terminated", "rendezvous-failed", "nccl-connection-refused"}
+    | {"exit-status", "launcher"}
 )
 """What may turn out to follow from something that has not been printed yet."""

@@ -68,7 +68,9 @@ def final(found: Iterable[Located], said: SaidBy, ended: bool) -> list[Located]:
     if not own or ended or len(own) < len(last_ones):
         return own
     last = own[-1]
-    if said.tail and said.tail[-1][0] > last.last and _is_habit(last, everything):
+    # What was survived before, more than once, is a habit.
+    often = sum(each.raised.text == last.raised.text for each in everything) > _SURVIVED_TIMES
+    if said.tail and said.tail[-1][0] > last.last and often:
         return []
     if last.logged and _is_said_to_go_on(last, said):
         return []
@@ -124,8 +126,3 @@ def _is_said_to_go_on(last: Located, said: SaidBy) -> bool:
         or any(is_progress(text) or is_end(text) for text in after)
         or any(_HANDLED.search(text) for text in after)
     )
-
-
-def _is_habit(each: Located, found: Sequence[Located]) -> bool:
-    """Whether the same was survived before, more than once."""
-    return sum(other.raised.text == each.raised.text for other in found) > _SURVIVED_TIMES

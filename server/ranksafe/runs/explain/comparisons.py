@@ -85,7 +85,7 @@ def _samples(noted: Mapping[int, Noted]) -> Found:
         if length is not None and length < len(peers) * len(event["batch"]):
             continue  # too few samples to give every rank its own
         message = _SAME_SAMPLES.filled(ranks=_list(peers), batches=len(calls))
-        yield peers[0], Suspicion("same-samples", None, message, frames_from(event["frames"]))
+        yield peers[0], _seen("same-samples", message, event)
 
 
 def _same_batch(events: Events) -> bool:
@@ -130,8 +130,7 @@ def _weights(noted: Mapping[int, Noted]) -> Found:
             drawn = bypassed[0] if bypassed else peers[0]
             message = _DIVERGED_BYPASS if bypassed else _DIVERGED if wrapped else _DIVERGED_ALONE
             told = message.filled(step=number, ranks=_list(peers), names=_some(names))
-            kind = "diverged-weights"
-            yield drawn, Suspicion(kind, None, told, frames_from(steps[number][drawn]["frames"]))
+            yield drawn, _seen("diverged-weights", told, steps[number][drawn])
             return
 
 
@@ -160,8 +159,8 @@ def _buffers(noted: Mapping[int, Noted]) -> Found:
             ]
             if names:
                 message = _BUFFERS.filled(step=number, ranks=_list(peers), names=_some(names))
-                frames = frames_from([first[names[0]][1]])
-                yield peers[0], Suspicion("diverged-buffers", None, message, frames)
+                event = {"frames": [first[names[0]][1]]}
+                yield peers[0], _seen("diverged-buffers", message, event)
                 return
 
 
@@ -218,10 +217,7 @@ def _splits(noted: Mapping[int, Noted]) -> Found:
         same_lengths = all(each["lengths"] == event["lengths"] for each in of_rank.values())
         differs = any(each["digest"] != event["digest"] for each in of_rank.values())
         if same_place and same_lengths and differs:
-            yield (
-                first,
-                Suspicion("different-splits", None, _SPLITS, frames_from(event["frames"])),
-            )
+            yield first, _seen("different-splits", _SPLITS, event)
             return
 
 
@@ -248,10 +244,7 @@ def _orders(noted: Mapping[int, Noted]) -> Found:
             if len(set(values.values())) > 1:
                 text = ", ".join(f"rank {rank}: {value}" for rank, value in values.items())
                 message = _ORDERS.filled(what=key, values=text)
-                yield (
-                    first,
-                    Suspicion("different-orders", None, message, frames_from(event["frames"])),
-                )
+                yield first, _seen("different-orders", message, event)
                 return
 
 
@@ -289,7 +282,7 @@ def _files(noted: Mapping[int, Noted]) -> Found:
             continue
         told.add(_line(event))
         message = _FILES.filled(ranks=_list(ranks), path=path)
-        yield ranks[-1], Suspicion("same-file-written", None, message, frames_from(event["frames"]))
+        yield ranks[-1], _seen("same-file-written", message, event)
 
 
 _IDLE = Translated(
@@ -310,9 +303,8 @@ def _idle(noted: Mapping[int, Noted]) -> Found:
             for event in each.of("collective-name")
             if event["table"] == "place" and event["value"]
         ]
-        frames = frames_from(places[-1]["value"]) if places else ()
         message = _IDLE.filled(rank=rank, ranks=_list(trained))
-        yield rank, Suspicion("idle-ranks", None, message, frames)
+        yield rank, _seen("idle-ranks", message, {"frames": places[-1]["value"] if places else ()})
 
 
 _GROUPS = Translated(
@@ -337,12 +329,7 @@ def _groups(noted: Mapping[int, Noted]) -> Found:
                 for each in (event, of_rank[other])
             )
             message = _GROUPS.filled(rank=first, members=members, peer=other, others=others)
-            yield (
-                first,
-                Suspicion(
-                    collective_order.GROUPS_KIND, None, message, frames_from(event["frames"])
-                ),
-            )
+            yield first, _seen(collective_order.GROUPS_KIND, message, event)
             return
 
 
@@ -363,7 +350,7 @@ def _collectives(
     evidence.mismatch = found
     if theirs is not None and not call.place:
         rank, call = peer, theirs
-    return rank, Suspicion(collective_order.KIND, None, found.message, frames_from(call.place))
+    return rank, _seen(collective_order.KIND, found.message, {"frames": call.place})
 
 
 def _missing_before(evidence: Evidence) -> float | None:
@@ -383,6 +370,10 @@ def _events(path: Path) -> dict[str, list[Event]]:
     for event in entries_of(path):
         found.setdefault(str(event.get("event", "")), []).append(event)
     return found
+
+
+def _seen(kind: str, message: Translated, event: Event) -> Suspicion:
+    return Suspicion(kind, None, message, frames_from(event["frames"]))
 
 
 def _line(event: Event) -> tuple[Any, ...]:

@@ -53,17 +53,13 @@ def _accused(verdict: Verdict, doubt: Doubt, said: Translated) -> Verdict:
 
 
 def _is_same(failure: Failure, second: RunResult) -> bool:
+    """Whether the second run has a failure of its type, at its place."""
     others = [*second.failures, *filter(None, [second.simulation_limit])]
-    return any(_is_alike(failure, each) for each in others)
+    return any(_what_and_where(each) == _what_and_where(failure) for each in others)
 
 
-def _is_alike(one: Failure, other: Failure) -> bool:
-    """Whether both are of one type, at one place."""
-    return (_type(one), one.filename, one.line) == (_type(other), other.filename, other.line)
-
-
-def _type(failure: Failure) -> str:
-    return failure.message.partition(":")[0]
+def _what_and_where(failure: Failure) -> tuple[str, str | None, int | None]:
+    return failure.message.partition(":")[0], failure.filename, failure.line
 
 
 _ON_ONE = Translated(

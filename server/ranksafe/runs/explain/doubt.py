@@ -179,7 +179,8 @@ def doubt_about(failures: Sequence[Failure], uncaught: Sequence[Uncaught]) -> Do
     if of_ranks and failure.kind not in _OF_VALUES_TOO:
         return None
     standing = standing_of(failure)
-    by = standing.by - ({"pictures"} if _is_of_measures(failure) else set())
+    of_measures = failure.kind in _OF_VALUES_TOO or _OF_MEASURES.search(failure.message)
+    by = standing.by - ({"pictures"} if of_measures else set())
     touches = tuple(each for each in _touches_of(failure, uncaught) if each.kind in by)
     if not touches:
         return None
@@ -189,10 +190,6 @@ def doubt_about(failures: Sequence[Failure], uncaught: Sequence[Uncaught]) -> Do
         if each.is_refusal
     )
     return Doubt(tuple(failures), touches, is_certain=follows or touches[-1].how == "chain")
-
-
-def _is_of_measures(failure: Failure) -> bool:
-    return failure.kind in _OF_VALUES_TOO or _OF_MEASURES.search(failure.message) is not None
 
 
 def _touches_of(failure: Failure, uncaught: Sequence[Uncaught]) -> tuple[Touch, ...]:

@@ -174,9 +174,7 @@ def _load_rank(path: Path) -> RankEvidence | None:
         return None
     rank = RankEvidence(int(number))
     for event in entries_of(path):
-        reader = _READERS.get(event.get("event", ""))
-        if reader is not None:
-            reader(rank, event)
+        _read(rank, event)
         if event.get("group") is not None:
             rank.group_size = event["group"]
     beat = parse_entry(read_tail(path.with_suffix(".beat")))
@@ -188,54 +186,40 @@ def _load_rank(path: Path) -> RankEvidence | None:
     return rank
 
 
-def _start(rank: RankEvidence, event: Mapping[str, Any]) -> None:
-    rank.local_rank, rank.world_size = event["local_rank"], event["world_size"]
-    rank.host, rank.pid, rank.started = event["host"], event["pid"], event["time"]
+def _read(rank: RankEvidence, event: Mapping[str, Any]) -> None:
+    """What one event of its journal tells."""
+    match event.get("event"):
+        case "start":
+            rank.local_rank, rank.world_size = event["local_rank"], event["world_size"]
+            rank.host, rank.pid, rank.started = event["host"], event["pid"], event["time"]
+        case "exception":
+            _read_exception(rank, event)
+        case "os-exit":
+            rank.os_exit, rank.ended_at = event["status"], event["time"]
+            rank.exit_frames = frames_from(event["frames"])
+        case "exit":
+            rank.ended, rank.ended_at = True, event["time"]
+            if asked := event.get("asked"):
+                rank.asked_exit, rank.exit_frames = asked["status"], frames_from(asked["frames"])
+        case "silent-failure":
+            code, message = event.get("code"), translated_from(event.get("message"))
+            code = None if code is None else str(code)
+            frames = frames_from(event.get("frames"))
+            rank.suspicions.append(Suspicion(str(event["kind"]), code, message, frames))
+        case "step":
+            rank.steps = max(rank.steps, event["step"])
+        case "stopped":
+            rank.stopped, rank.steps = True, max(rank.steps, event["steps"])
+        case "trained-enough":
+            rank.trained_enough = event["steps"]
 
 
-def _exception(rank: RankEvidence, event: Mapping[str, Any]) -> None:
+def _read_exception(rank: RankEvidence, event: Mapping[str, Any]) -> None:
     raised = raised_from(event["exception"], event.get("thread"))
-    if event.get("thread"):
-        if rank.raised is None:  # later ones come of the interpreter's going down
-            rank.thread_errors.append(raised)
-    else:
+    if not event.get("thread"):
         rank.raised, rank.raised_at = raised, event["time"]
-
-
-def _os_exit(rank: RankEvidence, event: Mapping[str, Any]) -> None:
-    rank.os_exit, rank.ended_at = event["status"], event["time"]
-    rank.exit_frames = frames_from(event["frames"])
-
-
-def _exit(rank: RankEvidence, event: Mapping[str, Any]) -> None:
-    rank.ended, rank.ended_at = True, event["time"]
-    asked = event.get("asked")
-    if asked:
-        rank.asked_exit, rank.exit_frames = asked["status"], frames_from(asked["frames"])
-
-
-def _step(rank: RankEvidence, event: Mapping[str, Any]) -> None:
-    rank.steps = max(rank.steps, event["step"])
-
-
-def _stopped(rank: RankEvidence, event: Mapping[str, Any]) -> None:
-    rank.stopped, rank.steps = True, max(rank.steps, event["steps"])
-
-
-def _trained_enough(rank: RankEvidence, event: Mapping[str, Any]) -> None:
-    rank.trained_enough = event["steps"]
-
-
-def _silent_failure(rank: RankEvidence, event: Mapping[str, Any]) -> None:
-    code = event.get("code")
-    rank.suspicions.append(
-        Suspicion(
-            kind=str(event["kind"]),
-            code=None if code is None else str(code),
-            message=translated_from(event.get("message")),
-            frames=frames_from(event.get("frames")),
-        )
-    )
+    elif rank.raised is None:  # later ones come of the interpreter's going down
+        rank.thread_errors.append(raised)
 
 
 def translated_from(data: Any) -> Translated:
@@ -244,18 +228,6 @@ def translated_from(data: Any) -> Translated:
         english = str(data.get("en", ""))
         return Translated(english, str(data.get("zh_cn", english)))
     return Translated(str(data), str(data))
-
-
-_READERS = {
-    "start": _start,
-    "exception": _exception,
-    "os-exit": _os_exit,
-    "exit": _exit,
-    "silent-failure": _silent_failure,
-    "step": _step,
-    "stopped": _stopped,
-    "trained-enough": _trained_enough,
-}
 
 
 def raised_from(data: Mapping[str, Any], where: str | None = None) -> Raised:

@@ -40,9 +40,10 @@ def explain(
         return [], reports
     if evidence.status == "timed-out":
         return hang_failures([death.rank for death in deaths], language), reports
-    if _all_well(deaths, evidence):
+    if deaths and evidence.returncode == 0:
         return _unconnected(deaths, language), reports
-    ordered = sorted(deaths, key=lambda death: _order(death, report.first))
+    # Of the same moment first the rank that the launcher saw fail first.
+    ordered = sorted(deaths, key=lambda death: (death.time, death.rank.rank != report.first))
     root = next((death for death in ordered if death.ending in _CAUSES), None)
     if evidence.going_on and not is_certain(root, deaths, evidence):
         return [], reports
@@ -105,15 +106,6 @@ def _with_peers_place(failure: Failure, deaths: Sequence[Death], language: Langu
                 explanation=both(failure.explanation, told),
             )
     return failure
-
-
-def _all_well(deaths: Sequence[Death], evidence: Evidence) -> bool:
-    return bool(deaths) and evidence.returncode == 0
-
-
-def _order(death: Death, first: int | None) -> tuple[float, bool]:
-    """By time; the rank that the launcher saw fail first before others of the same moment."""
-    return death.time, death.rank.rank != first
 
 
 def _left_early(deaths: Sequence[Death]) -> Death | None:

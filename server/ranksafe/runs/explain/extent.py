@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from ranksafe.runs.explain.alike import said_alike
 from ranksafe.runs.explain.deaths import Death, Ending
 from ranksafe.runs.explain.evidence import LOOSE, Evidence, Raised
 from ranksafe.runs.explain.failures import blamed
 from ranksafe.runs.explain.launcher_report import LauncherReport
-from ranksafe.runs.explain.locate import innermost_user_frame
+from ranksafe.runs.explain.locate import innermost_user_frame, place
 from ranksafe.runs.explain.ordinary import (
     has_empty_size,
     is_in_parallel_code,
@@ -109,8 +108,8 @@ def _another(death: Death) -> str:
     origin = blamed(death.raised)
     text = origin.text.strip().split("\n", 1)[0][:_QUOTED]
     frame = innermost_user_frame(origin.frames)
-    place = "" if frame is None else f" ({Path(frame.filename).name}:{frame.line})"
-    return f"rank {death.rank.rank} raised: {text}{place}"
+    where = "" if frame is None else f" ({place(frame)})"
+    return f"rank {death.rank.rank} raised: {text}{where}"
 
 
 def _without_ranks(failure: Failure, origin: Raised, *, known: bool) -> Failure:

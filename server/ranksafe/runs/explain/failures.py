@@ -227,17 +227,12 @@ def _located(failure: Failure) -> Failure:
 
 
 _KILLED = Translated(en="killed by {signal}", zh_cn="被 {signal} 终止")
+_ENDED = Translated(en="ended with exit status {status}{how}", zh_cn="以退出码 {status} 结束{how}")
 _EXITED = Translated(
     en="The rank ended itself with an exit status and without an exception; the other ranks then lost their "
     "connection to it.",
     zh_cn="该 rank 以退出码自行结束，没有抛出异常；其他 rank 随后与它失去连接。",
 )
-
-
-def _exited(status: int, how: str) -> Translated:
-    """The message for a rank that ended itself; ``how``: the call, or "" where it is not known."""
-    suffix = f" ({how})" if how else ""
-    return Translated(f"ended with exit status {status}{suffix}", f"以退出码 {status} 结束{suffix}")
 
 
 def _silent(death: Death, language: Language) -> Failure:
@@ -257,7 +252,8 @@ def _silent(death: Death, language: Language) -> Failure:
     else:
         kind = "exit-status"
         how = "os._exit" if rank.os_exit is not None else "sys.exit" if rank.exit_frames else ""
-        message = _exited(status, how).in_language(language)
+        suffix = f" ({how})" if how else ""
+        message = _ENDED.filled(status=status, how=suffix).in_language(language)
         explanation = _EXITED
     if known is not None and not known[0].secondary:
         kind, explanation = known[0].kind, known[1]

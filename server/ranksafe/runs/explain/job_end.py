@@ -81,7 +81,7 @@ def with_job_end(
         # The script saw its peers' ends, and ended, before Slurm missed the node.
         end = replace(end, state="NODE_FAIL")
     if end.state in ("TIMEOUT", "DEADLINE"):
-        return [_with_reason(each, _TIME) for each in failures]
+        return [replace(each, explanation=both(_TIME, each.explanation)) for each in failures]
     own = _own_failure(end, language)
     if own is None:
         return list(failures)
@@ -117,10 +117,6 @@ def _unusable(batch: str, logs: Mapping[int, str], nodes: Sequence[str]) -> Tran
     if found := _NO_INTERPRETER.search(batch):
         return _UNUSABLE.filled(node=nodes[0] if nodes else "?", **found.groupdict())
     return None
-
-
-def _with_reason(failure: Failure, reason: Translated) -> Failure:
-    return replace(failure, explanation=both(reason, failure.explanation))
 
 
 _UNUSABLE = Translated(

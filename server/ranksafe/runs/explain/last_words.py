@@ -9,7 +9,7 @@ from typing import Final
 
 from ranksafe.localization import Translated
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
-from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.locate import UserCode, innermost_user_frame, place
 from ranksafe.runs.records.redaction import redacted_text
 
 _MOST_RANKS: Final = 8
@@ -21,7 +21,10 @@ def last_words(directory: Path, evidence: Evidence, user_code: UserCode) -> Tran
     """When the run was last heard of, then a sentence for each of its first ranks."""
     heard = max((path.stat().st_mtime for path in directory.glob("rank*.*")), default=None)
     ranks = sorted(evidence.ranks)
-    said = [_HEARD.filled(time=_clock(heard))] if heard is not None and ranks else [_NOTHING]
+    said = [_NOTHING]
+    if heard is not None and ranks:
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(heard))
+        said = [_HEARD.filled(time=at)]
     said += [_of_rank(evidence.ranks[rank], directory, user_code) for rank in ranks[:_MOST_RANKS]]
     if len(ranks) > _MOST_RANKS:
         said.append(_MORE.filled(count=len(ranks) - _MOST_RANKS))
@@ -30,10 +33,9 @@ def last_words(directory: Path, evidence: Evidence, user_code: UserCode) -> Tran
 
 def _of_rank(rank: RankEvidence, directory: Path, user_code: UserCode) -> Translated:
     line = _last_line([directory / f"rank{rank.rank}.{name}" for name in ("stdout", "stderr")])
-    frames = [frame for frame in user_code.marked(rank.beat) if frame.in_user_code]
-    place = f"{Path(frames[-1].filename).name}:{frames[-1].line}" if frames else ""
+    frame = innermost_user_frame(user_code.marked(rank.beat))
     sentence = _PRINTED if line else _SILENT
-    where = _AT.filled(place=place) if place else ""
+    where = "" if frame is None else _AT.filled(place=place(frame))
     return sentence.filled(rank=rank.rank, line=line, where=where)
 
 
@@ -48,10 +50,6 @@ def _last_line(paths: Sequence[Path]) -> str:
         if lines:
             return redacted_text(lines[-1])[:_LONGEST]
     return ""
-
-
-def _clock(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
 _HEARD = Translated(en="It was last heard of at {time}.", zh_cn="最后一次收到消息是在 {time}。")

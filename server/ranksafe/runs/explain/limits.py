@@ -24,7 +24,8 @@ _CPP_TRACE = re.compile(
 
 def limit_behind(raised: Raised) -> Raised | None:
     """The limit that an exception is or came from; what was being handled when it was raised counts, too."""
-    return next((each for each in raised.chain() if _is_limit(each)), None)
+    limits = (each for each in raised.chain() if each.type == _TYPE or LIMIT_PREFIX in each.message)
+    return next(limits, None)
 
 
 def limit_text(text: str) -> str:
@@ -60,10 +61,6 @@ def explained(kind: str) -> Translated:
     """What a kind of limit means, and what that says of the script."""
     meaning = meaning_of("limits", kind)
     return EXPLANATION if meaning is None else both(meaning, EXPLANATION)
-
-
-def _is_limit(raised: Raised) -> bool:
-    return raised.type == _TYPE or LIMIT_PREFIX in raised.message
 
 
 _KINDS = {

@@ -70,13 +70,13 @@ class UserCode:
         self._anywhere = anywhere
         self._working_directory = str(working_directory or Path.cwd())
         # With the root folder among them everything would be the user's.
-        self._roots = tuple({_real(str(root)) for root in roots} - {"/"})
+        self._roots = tuple({os.path.realpath(str(root)) for root in roots} - {"/"})
 
     def contains(self, filename: str) -> bool:
         """Whether the file is the user's; installed packages and the standard library never are."""
         if filename.startswith("<") or filename.endswith(_COMPILED):
             return False
-        path = _real(self.absolute(filename))
+        path = os.path.realpath(self.absolute(filename))
         parts = (
             tuple(re.split(r"[\\/]", filename)) if _WINDOWS.match(filename) else Path(path).parts
         )
@@ -99,7 +99,9 @@ class UserCode:
 
     def marked(self, frames: Sequence[Frame]) -> tuple[Frame, ...]:
         """The frames with absolute names, their source lines, and the user's ones marked; ours are left out."""
-        marked = tuple(self._mark(frame) for frame in frames if not _is_ours(frame.filename))
+        # The agent, and what simulates the devices, ride along in the user's process.
+        theirs = (each for each in frames if _OUR_PACKAGES.isdisjoint(Path(each.filename).parts))
+        marked = tuple(map(self._mark, theirs))
         if not self._anywhere or all(
             _is_checked_out(frame.filename) for frame in marked if frame.in_user_code
         ):
@@ -122,10 +124,15 @@ def innermost_user_frame(frames: Sequence[Frame]) -> Frame | None:
     return next((frame for frame in reversed(frames) if frame.in_user_code), None)
 
 
+def place(frame: Frame) -> str:
+    """``train.py:41``."""
+    name = PurePosixPath(frame.filename.replace("\\", "/")).name
+    return f"{name}:{frame.line}"
+
+
 def place_in_function(frame: Frame) -> str:
     """``train.py:41 in step``; of a frame without a function ``train.py:41``."""
-    name = PurePosixPath(frame.filename.replace("\\", "/")).name
-    return f"{name}:{frame.line} in {frame.function}" if frame.function else f"{name}:{frame.line}"
+    return f"{place(frame)} in {frame.function}" if frame.function else place(frame)
 
 
 def _source_of(name: str, line: int) -> str:
@@ -142,18 +149,9 @@ def _is_checked_out(filename: str) -> bool:
     return _CHECKED_OUT.search(filename.replace("\\", "/")) is not None
 
 
-def _is_ours(filename: str) -> bool:
-    """Whether the code rode along in the user's process: the agent, or what simulates the devices."""
-    return not _OUR_PACKAGES.isdisjoint(Path(filename).parts)
-
-
 def _is_standard_library(parts: Sequence[str]) -> bool:
     return any(
         (one == "lib" and two.startswith("python3"))
         or (two.lower() == "lib" and _INSTALLATION.search(one) is not None)
         for one, two in itertools.pairwise(parts)
     )
-
-
-def _real(path: str) -> str:
-    return os.path.realpath(path)

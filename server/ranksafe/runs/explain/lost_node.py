@@ -26,8 +26,9 @@ _FELT = frozenset(
 
 def is_cause(failures: Sequence[Failure], lost: Sequence[str], evidence: Evidence) -> bool:
     """Whether a node's loss explains the run: no rank elsewhere failed by itself."""
+    gone = {number for number, rank in evidence.ranks.items() if rank.host in lost}
     return all(
-        failure.kind in _FELT or failure.rank is None or _is_on(lost, evidence, failure.rank)
+        failure.kind in _FELT or failure.rank is None or failure.rank in gone
         for failure in failures
         if failure.root_cause
     )
@@ -49,10 +50,11 @@ def with_ranks(
     gone = [rank for rank in ranks if rank.host in lost and not rank.ended]
     waiting = waiting_ranks(ranks)
     placed = [_standing(cause, rank, rank.rank in waiting, language) for rank in gone if rank.beat]
+    silent = {rank.rank for rank in gone if rank.raised is None}
     known = [
         replace(each, root_cause=False)
         for each in failures
-        if each.rank is not None and _is_kept(each, gone)
+        if each.rank is not None and each.rank not in silent
     ]
     told = {each.rank for each in known} | {rank.rank for rank in gone}
     others = [
@@ -68,14 +70,6 @@ def with_ranks(
         cause = replace(first, message=message, explanation=explanation, root_cause=True)
         others = [*rest, *others]
     return [cause, *known, *others]
-
-
-def _is_on(lost: Sequence[str], evidence: Evidence, rank: int) -> bool:
-    return rank in evidence.ranks and evidence.ranks[rank].host in lost
-
-
-def _is_kept(failure: Failure, gone: Sequence[RankEvidence]) -> bool:
-    return all(rank.rank != failure.rank or rank.raised is not None for rank in gone)
 
 
 def _standing(cause: Failure, rank: RankEvidence, waits: bool, language: Language) -> Failure:

@@ -86,13 +86,13 @@ class _Place:
         """A branch or handler around the line that the other has come to and not entered, the outermost."""
         for block in _blocks_at(self.scope, self.line):
             head, body = block
-            inside = _lines_of(body)
+            inside = lines_of(body)
             if self.theirs.isdisjoint(inside) and not self.theirs.isdisjoint(_head(head)):
                 line = head.lineno
                 if isinstance(head, ast.Try):
                     line = next(h.lineno for h in head.handlers if h.body is body)
                 words = HANDLER if isinstance(head, ast.Try) else ENTERED
-                return self.told(words, *self.ranks, line)
+                return told(words, self.filename, self.ranks, line)
         return None
 
     def left_by(self) -> Parting | None:
@@ -104,20 +104,21 @@ class _Place:
                 condition = _condition_of(self.scope, exit_)
                 lines = (exit_.lineno, *([condition] if condition else []))
                 text = EXIT_UNDER if condition else _EXIT
-                return self.told(text, *self.ranks, *lines, word=WORDS[type(exit_)])
+                return told(text, self.filename, self.ranks, *lines, word=WORDS[type(exit_)])
         return None
 
     def caught(self) -> Parting | None:
         """An exception handler that only the other has entered, of a statement that both came to."""
         for node in own_nodes(self.scope):
-            if not isinstance(node, ast.Try) or self.ours.isdisjoint(_lines_of(node.body)):
+            if not isinstance(node, ast.Try) or self.ours.isdisjoint(lines_of(node.body)):
                 continue
             if node.lineno > self.line and not _share_a_loop(self.scope, node.lineno, self.line):
                 continue
             for handler in node.handlers:
-                inside = _lines_of(handler.body)
+                inside = lines_of(handler.body)
                 if self.ours.isdisjoint(inside) and not self.theirs.isdisjoint(inside):
-                    return self.told(HANDLER, *reversed(self.ranks), handler.lineno)
+                    ranks = (self.ranks[1], self.ranks[0])
+                    return told(HANDLER, self.filename, ranks, handler.lineno)
         return None
 
     def loops(self) -> list[ast.stmt]:
@@ -125,15 +126,15 @@ class _Place:
         around = [node for node in own_nodes(self.scope) if isinstance(node, _LOOPS)]
         return [node for node in reversed(around) if _covers_body(node, self.line)]
 
-    def told(
-        self, text: Translated, rank: int, peer: int, line: int, *more: int, word: str = ""
-    ) -> Parting:
-        """A parting of two ranks at a line in words that may name another line and a keyword, too."""
-        name = Path(self.filename).name
-        values: dict[str, object] = {"rank": rank, "peer": peer, "place": f"{name}:{line}"}
-        if more:
-            values["outer"] = f"{name}:{more[0]}"
-        return Parting(text.filled(word=word, **values), self.filename, (line, *more))
+
+def told(
+    text: Translated, filename: str, ranks: tuple[int, int], *lines: int, word: str = ""
+) -> Parting:
+    """A parting of two ranks at a line, in words that may name another line and a keyword, too."""
+    places = [f"{Path(filename).name}:{line}" for line in lines]
+    values: dict[str, object] = {"rank": ranks[0], "peer": ranks[1], "word": word}
+    words = text.filled(place=places[0], outer=places[-1], **values)
+    return Parting(words, filename, lines, text in (HANDLER, EXIT_UNDER), text is LOOP)
 
 
 def _in_loops(places: Sequence[_Place], other: Way) -> Parting | None:
@@ -150,7 +151,8 @@ def _in_loops(places: Sequence[_Place], other: Way) -> Parting | None:
         return None
     place = found[0][0]
     of_file = tuple(row for each, row in found if each.filename == place.filename)[:_MOST_LOOPS]
-    return place.told(LOOP if len(of_file) == 1 else LOOPS_AROUND, *place.ranks, *of_file)
+    words = LOOP if len(of_file) == 1 else _LOOPS_AROUND
+    return told(words, place.filename, place.ranks, *of_file)
 
 
 def _is_in(other: Way, place: _Place, loop: ast.stmt) -> bool:
@@ -250,7 +252,8 @@ def _share_a_loop(scope: Scope, one: int, other: int) -> bool:
     )
 
 
-def _lines_of(block: Sequence[ast.stmt]) -> range:
+def lines_of(block: Sequence[ast.stmt]) -> range:
+    """The lines of statements that follow each other."""
     return range(block[0].lineno, (block[-1].end_lineno or block[-1].lineno) + 1)
 
 
@@ -258,7 +261,7 @@ def _head(statement: ast.stmt) -> range:
     """The lines of a statement before those it holds."""
     body: list[ast.stmt] = getattr(statement, "body", None) or []
     if isinstance(statement, ast.Try):
-        return _lines_of(body)
+        return lines_of(body)
     end = body[0].lineno if body else statement.lineno + 1
     return range(statement.lineno, max(end, statement.lineno + 1))
 
@@ -292,7 +295,7 @@ LOOP = Translated(
     en="rank {rank} is in a pass of the loop at {place} that rank {peer} does not make",
     zh_cn="rank {rank} 正在执行 {place} 的循环中的一轮，而 rank {peer} 没有这一轮",
 )
-LOOPS_AROUND = Translated(
+_LOOPS_AROUND = Translated(
     en="rank {rank} is in a pass of the loop at {place}, or of the one around it at {outer}, that rank {peer} does not "
     "make",
     zh_cn="rank {rank} 正在执行 {place} 的循环（或其外层 {outer} 的循环）中的一轮，而 rank {peer} 没有这一轮",

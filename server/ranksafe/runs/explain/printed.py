@@ -98,7 +98,9 @@ def printed_failure(
             continue
         weight = 2 if known.secondary else 1 if warns else 0
         if best is None or weight < best[0]:
-            raised = Raised(type="", message=_shortened(text), frames=())
+            half = _LONGEST // 2
+            shown = text if len(text) <= _LONGEST else f"{text[:half]} … {text[-half:]}"
+            raised = Raised(type="", message=shown, frames=())
             best = (weight, Printed(raised, at, known))
             if weight == 0:
                 break
@@ -119,7 +121,3 @@ def _known(lines: Sequence[tuple[int, str]], index: int) -> tuple[str, Signature
     if found is None:
         return None
     return (text if alone and alone[0] is found[0] else together, found[0])
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"

@@ -100,7 +100,8 @@ def judged(
     """
     modified = tuple(rehearsal.modified)
     missing = tuple(rehearsal.unavailable)
-    silent = [each for each in failures if each.root_cause is False and _is_silent(each, evidence)]
+    kinds = {each.kind for rank in evidence.ranks.values() for each in rank.suspicions}
+    silent = [each for each in failures if not each.root_cause and each.kind in kinds]
     doubt = None
     if outcome is Outcome.FAILED:
         limit = _limit(rehearsal, evidence, failures, language)
@@ -114,7 +115,8 @@ def judged(
             ended = Outcome.SILENT_FAILURE if found else Outcome.SIMULATION_LIMIT
             return Verdict(ended, found, limit, modified, missing, doubt)
     passed = outcome in (Outcome.SUCCEEDED, Outcome.SILENT_FAILURE)
-    survived = tuple(_without_repeats(rehearsal.limits)) if passed else ()
+    missed = {each.message.en: each.message for each in rehearsal.limits if passed}
+    survived = (_WENT_ON.filled(limit=message) for message in missed.values())
     said = (FORECAST if rehearsal.is_forecast else NOT_SIMULATED,) if passed else ()
     return Verdict(outcome, list(failures), None, modified, (*said, *missing, *survived), doubt)
 
@@ -128,19 +130,9 @@ def memory_peaks(
         MemoryPeak(
             rank=ranks.get(pid, event.get("rank") or 0),
             device=device,
-            allocated=event["allocated"],
-            reserved=event["reserved"],
-            refused=event["refused"],
-            retries=event["retries"],
-            phase=event["phase"],
-            step=event["step"],
-            steps=event["steps"],
             frames=user_code.marked(frames_from(event["frames"])),
             phases={name: (pair[0], pair[1]) for name, pair in event["phases"].items()},
-            groups=event["groups"],
-            convolves=event["convolves"],
-            compiled=event["compiled"],
-            parts=event["parts"],
+            **{name: event[name] for name in _OF_A_PEAK},
             lines=tuple(
                 MemoryLine(
                     part=line["part"],
@@ -174,8 +166,10 @@ def _limit(
     if evidence.status == "timed-out":
         ranks = list(evidence.ranks.values())
         # Ranks that wait for each other are the script's doing, however fast the devices.
-        hung = waiting_ranks(ranks) and not are_side_by_side(ranks)
-        return None if hung else _as_limit(_first(failures), "time")
+        if waiting_ranks(ranks) and not are_side_by_side(ranks):
+            return None
+        nothing = Failure.without_place("", _TIME, _TIME, "en")
+        return _as_limit(failures[0] if failures else nothing, "time")
     if not failures:
         return None
     root = failures[0]
@@ -228,23 +222,6 @@ def _as_limit(failure: Failure, kind: str) -> Failure:
     return replace(failure, kind=kind, code=None, explanation=explanation, root_cause=True)
 
 
-def _first(failures: Sequence[Failure]) -> Failure:
-    return failures[0] if failures else Failure.without_place("", _TIME, _TIME, "en")
-
-
-def _is_silent(failure: Failure, evidence: Evidence) -> bool:
-    kinds = {each.kind for rank in evidence.ranks.values() for each in rank.suspicions}
-    return failure.kind in kinds
-
-
-def _without_repeats(seen: Sequence[LimitSeen]) -> Iterator[Translated]:
-    told: set[str] = set()
-    for each in seen:
-        if each.message.en not in told:
-            told.add(each.message.en)
-            yield _WENT_ON.filled(limit=each.message)
-
-
 def _events(directory: Path) -> Iterator[dict[str, Any]]:
     """Every entry of every process, in the order of time."""
     paths = sorted(directory.glob("rehearsal-*.jsonl"))
@@ -252,21 +229,17 @@ def _events(directory: Path) -> Iterator[dict[str, Any]]:
     return iter(sorted(found, key=lambda event: float(event.get("time") or 0)))
 
 
+_OF_A_PEAK = (
+    *("allocated", "reserved", "refused", "retries", "phase", "step", "steps", "groups"),
+    *("convolves", "compiled", "parts"),
+)
+"""What an event and a `MemoryPeak` have under the same names."""
 _OWN_TIMEOUT = "collective-timeout"
 _OF_THE_WHOLE_RUN = frozenset({"host-memory", "disk", "isolation"})
 """Limits that end a run from outside."""
 _WITHOUT_A_WORD = frozenset(
-    {
-        "killed",
-        "exit-status",
-        "fatal-signal",
-        "launcher",
-        "peer-lost",
-        "rank-left-early",
-        "run-lost",
-        "worker-died",
-        "worker-killed",
-    }
+    {"killed", "exit-status", "fatal-signal", "launcher", "peer-lost", "rank-left-early"}
+    | {"run-lost", "worker-died", "worker-killed"}
 )
 """What remains of ranks that were ended so; an exception of a rank's own means something else."""
 NOT_SIMULATED = Translated(

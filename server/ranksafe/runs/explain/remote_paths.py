@@ -119,10 +119,12 @@ class LocalFiles:
             end = None if frame.end_line is None else frame.end_line + shift
             return replace(frame, filename=name, line=line, end_line=end, source=source)
         self._say(_GONE.filled(file=Path(name).name, line=frame.line, source=source))
+        # Where it would be: after the last line before it that is still there.
+        before = max((old for old in moves if old < frame.line), default=None)
         return replace(
             frame,
             filename=name,
-            line=_nearest(moves, frame.line),
+            line=1 if before is None else moves[before],
             source=source,
             column=None,
             end_line=None,
@@ -155,12 +157,6 @@ class LocalFiles:
     def _say(self, sentence: Translated) -> None:
         if sentence not in self.said:
             self.said.append(sentence)
-
-
-def _nearest(moves: dict[int, int], line: int) -> int:
-    """Where a line that is gone would be: after the last one before it that is still there."""
-    before = [old for old in moves if old < line]
-    return moves[max(before)] if before else 1
 
 
 _EDITED = Translated(

@@ -59,7 +59,10 @@ def compare_timeouts(
     waits = _waits(text)
     more = sorted(set(aborted) - waits.keys()) if waits else []
     if len(waits) + len(more) < 2:
-        yield from _by_completed(text)
+        done = {int(each["rank"]): int(each["completed"]) for each in _COMPLETED.finditer(text)}
+        if len(set(done.values())) > 1:
+            listed = ", ".join(f"rank {rank}: {number}" for rank, number in sorted(done.items()))
+            yield f"rank {min(done, key=lambda rank: done[rank])} completed fewer: {listed}"
         return
     listed = ", ".join(
         f"rank {rank}: {op} #{number}" for rank, (number, op) in sorted(waits.items())
@@ -131,11 +134,3 @@ def _sizes(text: str) -> dict[int, int]:
 
 def _behind(waits: dict[int, tuple[int, str]]) -> int:
     return min(waits, key=lambda rank: waits[rank][0])
-
-
-def _by_completed(text: str) -> Iterator[str]:
-    """Who is behind, by the numbers of collectives that each rank completed."""
-    done = {int(match["rank"]): int(match["completed"]) for match in _COMPLETED.finditer(text)}
-    if len(done) > 1 and len(set(done.values())) > 1:
-        listed = ", ".join(f"rank {rank}: {number}" for rank, number in sorted(done.items()))
-        yield f"rank {min(done, key=lambda rank: done[rank])} completed fewer: {listed}"

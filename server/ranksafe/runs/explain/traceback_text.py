@@ -191,7 +191,7 @@ class _Parser:
                 self.position += 1
                 name, first = _undoubled(last["type"].rsplit(".", 1)[-1], last["message"] or "")
                 message = self._message(name, first, frames[-1].source)
-                return _unsourced(name, message, frames)
+                return Raised(name, message, tuple(frames))
             self.position += 1
         self.unfinished = tuple(frames)
         return None
@@ -285,10 +285,6 @@ def _append(found: list[Located], each: Located, relation: str | None, member: b
     else:
         raised = replace(before, group=(*before.group, raised))
     found[-1] = replace(found[-1], raised=raised, last=each.last)
-
-
-def _unsourced(name: str, message: str, frames: list[Frame]) -> Raised:
-    return Raised(type=name, message=message, frames=tuple(frames))
 
 
 def _without_echoes(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ranksafe.localization import Translated
 from ranksafe.runs.explain.collective_order import calls_of
 from ranksafe.runs.explain.evidence import entries_of
 from ranksafe.runs.explain.parted import (
@@ -21,8 +20,10 @@ from ranksafe.runs.explain.parted import (
     WORDS,
     Parting,
     Way,
+    lines_of,
     own_nodes,
     scope_at,
+    told,
     tree_of,
 )
 from ranksafe.source.plain_files import open_plain
@@ -209,7 +210,8 @@ def _in_words(common: Line, one: _Side, other: _Side) -> Parting | None:
     sides = ((one, other), (other, one))
     for side, beside in sides:
         if side.lines and _is_handler(side.lines[0]):
-            return _told(HANDLER, side, beside, *side.lines[0])
+            filename, line = side.lines[0]
+            return told(HANDLER, filename, _ranks(side, beside), line)
     filename, line = common
     tree = tree_of(Path(filename))
     nodes = [] if tree is None else list(own_nodes(scope_at(tree, line)))
@@ -219,13 +221,14 @@ def _in_words(common: Line, one: _Side, other: _Side) -> Parting | None:
     for side, beside in reversed(sides):
         exit_ = side.exit_in(head, nodes, filename) if isinstance(head, ast.If) else None
         if exit_ is not None:
-            word = WORDS[type(exit_)]
-            return _told(EXIT_UNDER, beside, side, filename, exit_.lineno, line, word=word)
+            word, ranks = WORDS[type(exit_)], _ranks(beside, side)
+            return told(EXIT_UNDER, filename, ranks, exit_.lineno, line, word=word)
     for side, beside in sides:
         if side.is_in(head.body, filename):
-            return _told(ENTERED if isinstance(head, ast.If) else LOOP, side, beside, *common)
+            words = ENTERED if isinstance(head, ast.If) else LOOP
+            return told(words, filename, _ranks(side, beside), line)
         if isinstance(head, ast.If) and side.is_in(head.orelse, filename):
-            return _told(ENTERED, beside, side, *common)
+            return told(ENTERED, filename, _ranks(beside, side), line)
     return None
 
 
@@ -250,7 +253,7 @@ class _Side:
         """Whether the rank has gone into a block and is there now."""
         if not block or not self.lines or self.lines[0][0] != filename:
             return False
-        rows = range(block[0].lineno, (block[-1].end_lineno or 0) + 1)
+        rows = lines_of(block)
         return self.lines[0][1] in rows and any(
             file == filename and line in rows for file, line in _lines(self.way)
         )
@@ -267,10 +270,5 @@ def _is_handler(line: Line) -> bool:
     )
 
 
-def _told(
-    text: Translated, one: _Side, other: _Side, filename: str, *lines: int, word: str = ""
-) -> Parting:
-    places = [f"{Path(filename).name}:{line}" for line in lines]
-    values: dict[str, object] = {"rank": one.way.rank, "peer": other.way.rank, "word": word}
-    told = text.filled(place=places[0], outer=places[-1], **values)
-    return Parting(told, filename, lines, text in (HANDLER, EXIT_UNDER), text is LOOP)
+def _ranks(one: _Side, other: _Side) -> tuple[int, int]:
+    return one.way.rank, other.way.rank

@@ -55,7 +55,8 @@ def _facts(raised: Raised, origin: Raised) -> Iterator[str]:
     lines = [line.strip() for line in message.splitlines() if any(map(str.isalnum, line))]
     if len(lines) > 1:
         # Libraries put the reason there.
-        yield f"its message ends: {_tail(lines[-1])}"
+        last = lines[-1]
+        yield f"its message ends: {last if len(last) <= _SHORT else f'…{last[-_SHORT:]}'}"
     if raised.group:
         yield f"first of {len(raised.group)} exceptions: {origin.type}"
     elif ((quoted or origin).where or "").startswith(_WORKER):
@@ -81,10 +82,6 @@ def _missing_key(origin: Raised) -> Iterator[str]:
     }
     if _is_name(origin.message) and len(tables) == 1 and not source.startswith("raise"):
         yield f"no key {origin.message} in {tables.pop()}"
-
-
-def _tail(line: str) -> str:
-    return line if len(line) <= _SHORT else f"…{line[-_SHORT:]}"
 
 
 def _is_name(message: str) -> bool:

@@ -17,16 +17,8 @@ from ranksafe.runs.explain.trails import Trail, are_together, parting_of_trails,
 from ranksafe.runs.model import Failure, Frame
 
 KINDS: Final = frozenset(
-    {
-        "collective-dtype-mismatch",
-        "collective-mismatch",
-        "collective-shape-mismatch",
-        "collective-timeout",
-        "hang",
-        "peer-lost",
-        "rank-left-early",
-        "time-limit",
-    }
+    {"collective-dtype-mismatch", "collective-mismatch", "collective-shape-mismatch"}
+    | {"collective-timeout", "hang", "peer-lost", "rank-left-early", "time-limit"}
 )
 """What becomes of ranks that do not call the same collectives."""
 _OF_A_PEER: Final = "rank-left-early"
@@ -135,15 +127,14 @@ def _with_place(
     own = (failure.filename, failure.line)
     related = tuple(dict.fromkeys(line for line in lines if line != own))
     more = [met] if met is not None else []
-    if found is not None and not any(_says(failure.message, line) for line in found.lines):
+    # The branch may be named already (`ranksafe.runs.watch.branches`).
+    said = ("at line {}", "第 {} 行走了")
+    if found is not None and not any(
+        words.format(line) in failure.message for line in found.lines for words in said
+    ):
         more.append(found.text)
     mark = "；" if language == "zh-cn" else "; "
     told = mark.join(
         [failure.message.rstrip(".。"), *(each.in_language(language) for each in more)]
     )
     return replace(failure, message=told if more else failure.message, related=related)
-
-
-def _says(message: str, line: int) -> bool:
-    """Whether the branch is named already (``ranksafe.runs.watch.branches``)."""
-    return f"at line {line}" in message or f"第 {line} 行走了" in message

@@ -5,11 +5,10 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.launcher_report import LauncherReport
-from ranksafe.runs.explain.locate import innermost_user_frame
+from ranksafe.runs.explain.locate import innermost_user_frame, place
 from ranksafe.runs.explain.signatures import match, with_notes
 from ranksafe.runs.explain.timeouts import compare_timeouts, missing_rank, named_missing
 from ranksafe.runs.model import Failure, Frame
@@ -26,7 +25,7 @@ def compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> Fa
     named = named_missing(failure.message)
     if named:
         return replace(failure, rank=named[0] if len(named) == 1 else None)
-    said, ranks = evidence.everything(), _ranks(evidence)
+    said, ranks = evidence.everything(), [number for number in evidence.ranks if number >= 0]
     aborted = {
         rank for rank, status in report.exits.items() if status == -signal.SIGABRT and rank >= 0
     }
@@ -55,27 +54,23 @@ def _places(failure: Failure, evidence: Evidence) -> dict[int, Frame]:
         waited = known is not None and known[0].kind in (failure.kind, "peer-lost")
         if waited and frame is not None:
             places[number] = frame
-    return places if len({_shown(frame) for frame in places.values()}) > 1 else {}
+    return places if len({place(frame) for frame in places.values()}) > 1 else {}
 
 
 def _at_different_lines(failure: Failure, places: Mapping[int, Frame]) -> Failure:
     """The timeout of ranks that waited at different lines; drawn on that of the one rank that none of the others is
     with, if these are several."""
     facts = [f"waited at different lines: {_all_shown(places)}"]
-    shown = [_shown(frame) for frame in places.values()]
-    alone = [rank for rank, frame in places.items() if shown.count(_shown(frame)) == 1]
+    shown = [place(frame) for frame in places.values()]
+    alone = [rank for rank, frame in places.items() if shown.count(place(frame)) == 1]
     if len(alone) == 1 and len(set(shown)) == _TWO_PLACES and len(shown) > _TWO_PLACES:
         facts.append(f"only rank {alone[0]} was there")
         failure = replace(failure, rank=alone[0]).at(places[alone[0]])
     return with_notes(failure, _ROWS, facts)
 
 
-def _shown(frame: Frame) -> str:
-    return f"{Path(frame.filename).name}:{frame.line}"
-
-
 def _all_shown(places: Mapping[int, Frame]) -> str:
-    return ", ".join(f"rank {number}: {_shown(frame)}" for number, frame in places.items())
+    return ", ".join(f"rank {number}: {place(frame)}" for number, frame in places.items())
 
 
 def with_the_silent(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
@@ -109,7 +104,3 @@ def _unreported(report: LauncherReport) -> list[int]:
     processes = report.stopped_pids - set(report.pids.values())
     missing = set(range(max(report.exits, default=0))) - set(report.exits)
     return list(missing) if len(processes) == len(missing) == 1 else []
-
-
-def _ranks(evidence: Evidence) -> list[int]:
-    return [number for number in evidence.ranks if number >= 0]

@@ -6,6 +6,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import TypeVar, cast
 
 from ranksafe.runs.log_text.boxes import unboxed
@@ -243,7 +244,7 @@ class LogReader:
                     continue
             ranks.setdefault(rank, []).extend(lines)
         return SaidBy(
-            ranks={rank: Stream(sorted(lines, key=_number)) for rank, lines in ranks.items()},
+            ranks={rank: Stream(sorted(lines, key=itemgetter(0))) for rank, lines in ranks.items()},
             others=[Stream(lines) for lines in others],
             tail=list(self._tail),
             count=self.count,
@@ -266,7 +267,3 @@ class LogReader:
         """Whether it is one process, although nothing says which rank."""
         origin = self._origins[source]
         return " pid=" in source and not origin.is_node
-
-
-def _number(line: Line) -> int:
-    return line[0]

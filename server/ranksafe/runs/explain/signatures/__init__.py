@@ -16,28 +16,10 @@ from ranksafe.runs.explain.timeouts import explain_timeout
 from ranksafe.runs.model import Failure, Frame
 
 SUBJECTS: Final = (
-    "data_parallel",
-    "model",
-    "gpu_memory",
-    "devices",
-    "cuda_runtime",
-    "inference",
-    "hccl",
-    "launch",
-    "credentials",
-    "network",
-    "collectives",
-    "workers",
-    "schedulers",
-    "remote",
-    "machine",
-    "ray_actors",
-    "loading_data",
-    "configuration",
-    "installation",
-    "wrappers",
-    "trainers",
-    "training_step",
+    *("data_parallel", "model", "gpu_memory", "devices", "cuda_runtime", "inference", "hccl"),
+    *("launch", "credentials", "network", "collectives", "workers", "schedulers", "remote"),
+    *("machine", "ray_actors", "loading_data", "configuration", "installation", "wrappers"),
+    *("trainers", "training_step"),
 )
 """The files of the data, in the order in which they are asked."""
 

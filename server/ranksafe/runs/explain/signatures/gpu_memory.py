@@ -87,7 +87,10 @@ def explain_gpu_memory(text: str, evidence: Evidence | None, action: Translated)
     ``evidence``: tells the run's own processes; ``action``: how to need less of what the memory was for.
     """
     memory = read_gpu_memory(text)
-    ours = {} if evidence is None else _ranks_of_pids(evidence)
+    ours: dict[int, int] = {}
+    if evidence is not None:
+        ours = {pid: rank for rank, pid in read_launcher(evidence.launcher).pids.items()}
+        ours |= {each.pid: each.rank for each in evidence.ranks.values() if each.pid is not None}
     said = sentences(_ROWS, _facts(memory, ours))
     facts = list(_steps(memory, ours))
     steps = sentences(_ROWS, facts) + ([] if _HARDLY_ANYTHING in facts else [action])
@@ -107,11 +110,6 @@ def _as_part(sentence: Translated) -> Translated:
     """A sentence as a part of a longer one."""
     english = sentence.en[0].lower() + sentence.en[1:].rstrip(".")
     return Translated(english, sentence.zh_cn.rstrip("。"))
-
-
-def _ranks_of_pids(evidence: Evidence) -> dict[int, int]:
-    ours = {pid: rank for rank, pid in read_launcher(evidence.launcher).pids.items()}
-    return ours | {rank.pid: rank.rank for rank in evidence.ranks.values() if rank.pid is not None}
 
 
 def _own(others: dict[int, Size], allocated: Size) -> Size | None:
