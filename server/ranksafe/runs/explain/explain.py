@@ -22,6 +22,7 @@ from ranksafe.runs.explain.going_on import is_certain
 from ranksafe.runs.explain.hangs import hang_failures
 from ranksafe.runs.explain.launcher_report import read_launcher
 from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.signatures import meaning_of_end
 from ranksafe.runs.model import Failure, RankReport
 
 _CAUSES = (Ending.RAISED, Ending.SILENT)
@@ -137,12 +138,6 @@ _UNCONNECTED_MESSAGE = Translated(
     en="{ranks} ranks trained, and no process group connected them",
     zh_cn="{ranks} 个 rank 都在训练，但没有进程组把它们连接起来",
 )
-_UNCONNECTED = Translated(
-    en="Each rank trained a model of its own on its own: nothing averaged the gradients. Use Accelerator or the "
-    "Trainer, or call init_process_group and wrap the model in DistributedDataParallel.",
-    zh_cn="每个 rank 各自训练了自己的模型：梯度没有求平均。请使用 Accelerator 或 Trainer，或调用 "
-    "init_process_group 并用 DistributedDataParallel 包装模型。",
-)
 
 
 def _unconnected(deaths: Sequence[Death], language: Language) -> list[Failure]:
@@ -154,7 +149,8 @@ def _unconnected(deaths: Sequence[Death], language: Language) -> list[Failure]:
     if any(rank.group_size is not None and rank.group_size > 1 for rank in ranks):
         return []
     message = _UNCONNECTED_MESSAGE.filled(ranks=len(trained))
-    return [Failure.without_place("unconnected-ranks", message, _UNCONNECTED, language)]
+    kind = "unconnected-ranks"
+    return [Failure.without_place(kind, message, meaning_of_end(kind), language)]
 
 
 def _report(death: Death, evidence: Evidence) -> RankReport:

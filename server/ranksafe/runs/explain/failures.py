@@ -20,7 +20,13 @@ from ranksafe.runs.explain.going_down import hidden_cause
 from ranksafe.runs.explain.launcher_report import LAUNCHER_ERRORS
 from ranksafe.runs.explain.locate import APPROXIMATE, UserCode, innermost_user_frame
 from ranksafe.runs.explain.printed import printed_failure
-from ranksafe.runs.explain.signatures import UNKNOWN, Signature, match, signatures_about
+from ranksafe.runs.explain.signatures import (
+    UNKNOWN,
+    Signature,
+    match,
+    meaning_of_end,
+    signatures_about,
+)
 from ranksafe.runs.explain.traceback_text import parse_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank, unfold
 from ranksafe.runs.explain.unlisted import quoted_from_worker, unlisted
@@ -33,6 +39,8 @@ _STARVED = frozenset({"Empty", "Full", "TimeoutError", "BrokenBarrierError"})
 _LOST_CHILD = frozenset({"EOFError", "BrokenPipeError", "ConnectionResetError"})
 """What a pipe to a process answers that has ended."""
 _PIPES = ("/multiprocessing/connection.py", "/multiprocess/connection.py")
+_LAUNCHER = "launcher"
+"""The kind of what failed before, or without, a rank to blame."""
 _NO_PIN_THREAD = "Pin memory thread exited unexpectedly"
 """torch 2.13.0, torch/utils/data/dataloader.py."""
 
@@ -228,11 +236,6 @@ def _located(failure: Failure) -> Failure:
 
 _KILLED = Translated(en="killed by {signal}", zh_cn="被 {signal} 终止")
 _ENDED = Translated(en="ended with exit status {status}{how}", zh_cn="以退出码 {status} 结束{how}")
-_EXITED = Translated(
-    en="The rank ended itself with an exit status and without an exception; the other ranks then lost their "
-    "connection to it.",
-    zh_cn="该 rank 以退出码自行结束，没有抛出异常；其他 rank 随后与它失去连接。",
-)
 
 
 def _silent(death: Death, language: Language) -> Failure:
@@ -254,7 +257,7 @@ def _silent(death: Death, language: Language) -> Failure:
         how = "os._exit" if rank.os_exit is not None else "sys.exit" if rank.exit_frames else ""
         suffix = f" ({how})" if how else ""
         message = _ENDED.filled(status=status, how=suffix).in_language(language)
-        explanation = _EXITED
+        explanation = meaning_of_end(kind)
     if known is not None and not known[0].secondary:
         kind, explanation = known[0].kind, known[1]
     if not exact and frames:
@@ -275,12 +278,6 @@ _LEFT_EARLY_MESSAGE = Translated(
     en="rank {rank} ended while rank {peer} was still waiting for it in a collective",
     zh_cn="rank {rank} 已结束，而 rank {peer} 仍在集合通信中等待它",
 )
-_LEFT_EARLY = Translated(
-    en="The ranks made different numbers of steps or collectives: one finished, another still waited here. Look "
-    "for batches that are not the same number on every rank, and for returns or breaks that depend on the rank.",
-    zh_cn="各 rank 执行的步数或集合通信次数不同：一个已结束，另一个仍在此处等待。请检查各 rank 的批次数是否相同，"
-    "以及依赖 rank 的 return 或 break。",
-)
 _CRASHED_LEAVING = Translated(
     en="Its script had ended when compiled code crashed in its process ({signal}): that follows, and "
     "dist.destroy_process_group() at the end of the script avoids it.",
@@ -295,38 +292,34 @@ def _left_early(death: Death, deaths: Sequence[Death], language: Language) -> Fa
     assert waiting.raised is not None
     failure = raised_failure(waiting.raised, death.rank.rank, language, waiting.known)
     message = _LEFT_EARLY_MESSAGE.filled(rank=death.rank.rank, peer=waiting.rank.rank)
+    explanation = meaning_of_end("rank-left-early")
+    if death.exit and is_crash(death):
+        crashed = _CRASHED_LEAVING.filled(signal=signal_name(death.exit))
+        explanation = both(explanation, crashed)
     return replace(
         failure,
         kind="rank-left-early",
         code=None,
         message=message.in_language(language),
-        explanation=_LEFT_EARLY
-        if not (death.exit and is_crash(death))
-        else both(_LEFT_EARLY, _CRASHED_LEAVING.filled(signal=signal_name(death.exit))),
+        explanation=explanation,
     )
 
 
-_LAUNCHER = Translated(
-    en="The launcher ended with an error and no rank left a reason; its output is in the log.",
-    zh_cn="启动器报错退出，且没有 rank 留下原因；其输出见日志。",
-)
 _LOST_MESSAGE = Translated(en="the run's supervisor died", zh_cn="运行的监督进程已终止")
-_LOST = Translated(
-    en="The process that watches the run was ended from outside, so the run's end was not seen.",
-    zh_cn="监督运行的进程被外部终止，因此没有看到运行如何结束。",
-)
 
 
 def launcher_failure(evidence: Evidence, user_code: UserCode, language: Language) -> Failure | None:
     """A run that failed before, or without, a rank of its own to blame."""
     if evidence.status == "lost":
-        return Failure.without_place("run-lost", _LOST_MESSAGE, _LOST, language)
+        return Failure.without_place(
+            "run-lost", _LOST_MESSAGE, meaning_of_end("run-lost"), language
+        )
     told = [_marked(unfold(each), user_code) for each in parse_tracebacks(evidence.launcher)]
     own = [each for each in told if each.type not in LAUNCHER_ERRORS]
     if own:
         failure = raised_failure(own[0], None, language, known_failure(own[0], evidence))
         if failure.kind == "exception":
-            failure = replace(failure, kind="launcher", explanation=_LAUNCHER)
+            failure = replace(failure, kind=_LAUNCHER, explanation=meaning_of_end(_LAUNCHER))
         return failure
     printed = printed_failure(list(enumerate(evidence.launcher.splitlines())))
     if printed is not None and not printed.secondary:
@@ -337,9 +330,10 @@ def launcher_failure(evidence: Evidence, user_code: UserCode, language: Language
     if evidence.returncode < 0:
         # What it said last, it said of something else.
         killed = _KILLED.filled(signal=signal_name(evidence.returncode))
-        return Failure.without_place("launcher", killed, _LAUNCHER, language)
+        return Failure.without_place(_LAUNCHER, killed, meaning_of_end(_LAUNCHER), language)
     text = _last_line(evidence.launcher) or f"exit status {evidence.returncode}"
-    return Failure.without_place("launcher", Translated(text, text), _LAUNCHER, language)
+    said = Translated(text, text)
+    return Failure.without_place(_LAUNCHER, said, meaning_of_end(_LAUNCHER), language)
 
 
 def _last_line(text: str) -> str:

@@ -8,6 +8,7 @@ from ranksafe.localization import Language, Translated
 from ranksafe.runs.explain.collective_order import KIND as PARTED
 from ranksafe.runs.explain.evidence import RankEvidence
 from ranksafe.runs.explain.locate import innermost_user_frame
+from ranksafe.runs.explain.signatures import meaning_of_end
 from ranksafe.runs.model import Failure, Frame
 
 KIND = "time-limit"
@@ -26,7 +27,7 @@ def hang_failures(ranks: Sequence[RankEvidence], language: Language) -> list[Fai
         for rank in going
     ]
     if not failures:
-        return [Failure.without_place(KIND, _NOTHING_SEEN, _EXPLANATION, language)]
+        return [Failure.without_place(KIND, _NOTHING_SEEN, meaning_of_end(KIND), language)]
     return sorted(failures, key=lambda failure: not failure.root_cause)
 
 
@@ -68,7 +69,7 @@ def _failure(rank: RankEvidence, waits: bool, root: bool, language: Language) ->
         rank=rank.rank,
         message=message.filled(rank=rank.rank).in_language(language),
         frames=rank.beat,
-        explanation=_EXPLANATION,
+        explanation=meaning_of_end(KIND),
         root_cause=root,
     ).at(innermost_user_frame(rank.beat))
 
@@ -83,10 +84,4 @@ _WAITED = Translated(
 )
 _WENT_ON = Translated(
     en="time was over while rank {rank} was here", zh_cn="到达时限时，rank {rank} 正在此处"
-)
-_EXPLANATION = Translated(
-    en="The run did not end in the time it was given. If some ranks wait in a collective and another is elsewhere, "
-    "that one does not take part: look for a branch that depends on the rank.",
-    zh_cn="运行没有在给定时间内结束。如果一些 rank 在集合通信中等待，而另一个在别处，则后者没有参与："
-    "请检查依赖 rank 的分支。",
 )

@@ -11,6 +11,7 @@ from typing import Any, Final
 from ranksafe.localization import Language, Translated, both
 from ranksafe.runs.explain import lost_node
 from ranksafe.runs.explain.evidence import Evidence, parse_entry, read_tail
+from ranksafe.runs.explain.signatures import meaning_of_end
 from ranksafe.runs.model import Failure
 
 FILE: Final = "slurm.json"
@@ -81,7 +82,8 @@ def with_job_end(
         # The script saw its peers' ends, and ended, before Slurm missed the node.
         end = replace(end, state="NODE_FAIL")
     if end.state in ("TIMEOUT", "DEADLINE"):
-        return [replace(each, explanation=both(_TIME, each.explanation)) for each in failures]
+        told = meaning_of_end("slurm TIMEOUT")
+        return [replace(each, explanation=both(told, each.explanation)) for each in failures]
     own = _own_failure(end, language)
     if own is None:
         return list(failures)
@@ -96,10 +98,12 @@ def _own_failure(end: JobEnd, language: Language) -> Failure | None:
     """Of the job as a whole."""
     values = {"job": end.job, "node": ", ".join(end.lost or end.nodes) or "?"}
     if end.unusable is not None:
-        return Failure.without_place("not-on-the-node", end.unusable, _NOT_SHARED, language)
+        kind = "not-on-the-node"
+        return Failure.without_place(kind, end.unusable, meaning_of_end(kind), language)
     if end.state not in _STATES:
         return None
-    kind, message, explanation = _STATES[end.state]
+    kind, message = _STATES[end.state]
+    explanation = meaning_of_end(f"slurm {end.state}")
     return Failure.without_place(kind, message.filled(**values), explanation, language)
 
 
@@ -123,54 +127,21 @@ _UNUSABLE = Translated(
     en="node {node} cannot use {path}: {reason}", zh_cn="节点 {node} 无法使用 {path}：{reason}"
 )
 _NOT_THERE = Translated(en="it is not there", zh_cn="不存在")
-_NOT_SHARED = Translated(
-    en="The login node sees it and this node does not. Keep the project, the environment and the runs' folder on a "
-    "disk that all nodes share (often the home or a scratch folder, not /tmp).",
-    zh_cn="登录节点能看到它，而该节点看不到。请把项目、Python 环境和运行目录放在所有节点共享的磁盘上"
-    "（通常是主目录或 scratch 目录，而不是 /tmp）。",
-)
-_TIME = Translated(
-    en="Slurm ended the job at its time limit: ask for more time, or save checkpoints and go on from them.",
-    zh_cn="Slurm 在时限到达时结束了作业：请申请更长时间，或保存检查点后从检查点继续。",
-)
 _STATES = {
     "NODE_FAIL": (
         "node-failure",
         Translated("node {node} failed (job {job})", "节点 {node} 发生故障（作业 {job}）"),
-        Translated(
-            "The node did not answer Slurm any more, so the job was ended; this is no fault of the script. Start it "
-            "again, and tell the cluster's administrators if it happens twice.",
-            "该节点不再响应 Slurm，因此作业被结束；这不是脚本的问题。请重新运行；若再次发生，请联系集群管理员。",
-        ),
     ),
     "BOOT_FAIL": (
         "node-failure",
         Translated("node {node} did not start (job {job})", "节点 {node} 未能启动（作业 {job}）"),
-        Translated(
-            "Slurm could not start the node; this is no fault of the script. Start the run again.",
-            "Slurm 无法启动该节点；这不是脚本的问题。请重新运行。",
-        ),
     ),
-    "PREEMPTED": (
-        "preempted",
-        Translated("job {job} was preempted", "作业 {job} 被抢占"),
-        Translated(
-            "Slurm ended the job to make room for one with a higher priority; this is no fault of the script. Save "
-            "checkpoints, or use a partition or quality of service that is not preempted.",
-            "Slurm 为更高优先级的作业让出资源而结束了此作业；这不是脚本的问题。请保存检查点，"
-            "或使用不会被抢占的分区或 QOS。",
-        ),
-    ),
+    "PREEMPTED": ("preempted", Translated("job {job} was preempted", "作业 {job} 被抢占")),
     "UNKNOWN": (
         "run-lost",
         Translated(
             "Slurm does not know any more how job {job} ended",
             "Slurm 已不再保留作业 {job} 的结束状态",
-        ),
-        Translated(
-            "Without accounting Slurm forgets a finished job after minutes (MinJobAge), and the job's own files do not "
-            "tell how it ended.",
-            "没有记账服务时，Slurm 会在几分钟后忘记已结束的作业（MinJobAge），而作业自己的文件也没有说明它如何结束。",
         ),
     ),
 }

@@ -113,6 +113,11 @@ def meaning_of(subject: str, kind: str) -> Translated | None:
     return next((each.explanation for each in rows if each.kind == kind), None)
 
 
+def meaning_of_end(kind: str) -> Translated:
+    """What an end of this kind means, which no message tells."""
+    return next(each.explanation for each in signatures_about("ends") if each.kind == kind)
+
+
 def candidates_of(kind: str) -> tuple[str, ...]:
     """The rules that may predict failures of this kind, where the text alone does not tell which."""
     return next(
@@ -133,6 +138,7 @@ __all__ = [
     "match",
     "may_be_predicted",
     "meaning_of",
+    "meaning_of_end",
     "signatures",
     "signatures_about",
     "with_notes",
