@@ -135,6 +135,15 @@ EVENTS = [
         },
     },
 ]
+FORECAST = {
+    "fits": "fits",
+    "title": SAID,
+    "headline": SAID,
+    "details": [SAID],
+    "capacity": 9,
+    "gpu": 0,
+    "timeline": {"moments": [1, 2, 3], "parts": {"torch": [1, 2, 3]}, "steps": [[2, 1]]},
+}
 GPUS = [
     {
         "time": 1.7e9 + second,
@@ -171,6 +180,7 @@ def kept(folder: Path, texts: Callable[[str], str]) -> KeptRun:
     write("result.json", RECORD)
     write("rank0.jsonl", *EVENTS)
     write("gpus.jsonl", *GPUS)
+    write("forecast.json", FORECAST)
     write("progress.jsonl", {"rank": 0, "time": 1.7e9, "steps": 1, "call": "c", "place": "p"})
     log = f"[rank 0] {texts('x')}\n[launcher] {texts('x')}\n"
     (folder / "log.txt").write_bytes(log.encode("utf-8", "surrogatepass") + b"\xff\xfe")

@@ -196,6 +196,11 @@ async def test_memory_that_runs_out_is_drawn_on_its_line_with_what_holds_it(
     assert title.endswith(" of 14.6 GiB")
     assert lenses[title] == "ranksafe.fit"
     assert lenses["What would make it fit?"] == "ranksafe.fit"
+    lens = (await editor.lenses(uri))[-1].command
+    assert lens is not None
+    assert (lens.title, lens.command) == ("Timeline", "ranksafe.openReport")
+    shown = await editor.execute(lens.command, *(lens.arguments or ()))
+    assert head in Path(shown["report"]).read_text("utf-8")
 
     entry = LAYERS.splitlines().index('if __name__ == "__main__":')
     hover = await editor.hover(uri, entry, 2)

@@ -14,6 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ranksafe.runs.records.forecast import load_forecast
+from ranksafe.runs.records.kept_runs import run_named
+from ranksafe.runs.report.facts import repeat_command
+from ranksafe.runs.report.page import report
+
+from tests.runs.browser import harmless, opened
 
 from .conftest import RehearsalEnvironment
 
@@ -142,6 +148,35 @@ def test_what_training_holds_is_told_with_its_line(fit: Fit) -> None:
         ("parameters", 4 * WEIGHT, 4, 5),
         ("gradients", 4 * WEIGHT, 4, 9),
     }
+
+
+def test_what_was_held_from_moment_to_moment_is_in_the_report(fit: Fit, tmp_path: Path) -> None:
+    told = fit(LAYERS, "--output-format", "json").told
+    folder = Path(told["run"]["log"]).parent
+    kept = load_forecast(folder)
+    assert kept is not None
+    timeline = kept.timeline
+    assert timeline is not None
+    stacks = list(zip(*timeline.parts.values(), strict=True))
+    totals = [sum(stack) for stack in stacks]
+    assert max(totals) == told["needs"]["allocated"]
+    at_peak = dict(zip(timeline.parts, stacks[totals.index(max(totals))], strict=True))
+    assert {name: size for name, size in at_peak.items() if size} == told["peak"]["parts"]
+    # Before the first step there are no states, and gradients do not outlive a step.
+    assert [step for _, step in timeline.steps] == [1, 2]
+    first = next(at for at, moment in enumerate(timeline.moments) if moment > timeline.steps[0][0])
+    assert timeline.parts["optimizer-states"][0] == 0
+    assert timeline.parts["optimizer-states"][first] == 8 * WEIGHT + 4 * 512
+    assert timeline.parts["gradients"][first - 1] == 4 * WEIGHT
+    assert min(timeline.parts["gradients"][first:]) == 0
+    run = run_named(str(folder), tmp_path)
+    page = report(run)
+    assert kept.headline.en in page
+    assert repeat_command(run).splitlines()[1].startswith("ranksafe fit ")
+    seen = opened(page, tmp_path, "forecast")
+    harmless(seen)
+    assert (seen["plots"], "optimizer states" in seen["text"]) == (1, True)
+    assert "优化器状态" in opened(page, tmp_path, "forecast-zh", language="zh-cn")["text"]
 
 
 _OPENED = """

@@ -29,12 +29,14 @@ from ranksafe.runs.fit import (
     Forecast,
     as_forecast,
     forecast_of,
+    needs_one_rank,
     out_of_memory,
     with_one_rank,
 )
 from ranksafe.runs.fit_search import MOST_RUNS, Change, Trial, changed, found_in, search, trial_of
 from ranksafe.runs.fit_trials import change_told
 from ranksafe.runs.model import Outcome, RunRequest, RunResult
+from ranksafe.runs.records.forecast import keep_forecast
 from ranksafe.runs.what_is_started import with_its_file
 
 _HELP = {
@@ -120,7 +122,7 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         request_of(arguments, language, target=f"simulated:{arguments.gpus}", gpus=None),
         every_block=arguments.snapshot is not None,
     )
-    if _one_for_all(arguments):
+    if _one_for_all(request, arguments):
         request = with_one_rank(request, arguments.gpus)
     shown = show_run(request, arguments, language, output_is_data=True)
     if isinstance(shown, int):
@@ -131,6 +133,8 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         note(_ONCE_MORE.in_language(language))
         unbounded = _without_bound(request, arguments, language)
     forecast = forecast_of(request, arguments.gpus, result, unbounded)
+    if forecast is not None:
+        keep_forecast(forecast, request, arguments.gpus * arguments.nodes, result)
     further = _Further(_compared(before, forecast, arguments))
     if arguments.search and forecast is not None and forecast.fits is not Fits.YES:
         further.searched = _search(request, forecast, arguments, language)
@@ -148,10 +152,10 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
     return int(arguments.must_fit and forecast.fits is Fits.NO)
 
 
-def _one_for_all(arguments: argparse.Namespace) -> bool:
+def _one_for_all(request: RunRequest, arguments: argparse.Namespace) -> bool:
     number = arguments.gpus * arguments.nodes
     if arguments.ranks == "auto":
-        return number > MOST_PROCESSES and arguments.config_file is None
+        return needs_one_rank(request, number)
     return bool(number > 1 and arguments.ranks == "one")
 
 

@@ -26,6 +26,7 @@ from ranksafe.lsp.messages import (
     FIT_LENS,
     FIT_LENS_ON,
     FIT_LOG_LENS,
+    FIT_REPORT_LENS,
     FIT_SEARCH_LENS,
     LOG_LENS,
     OUTCOMES,
@@ -94,11 +95,12 @@ def _fit_kinds(session: Session, document: TextDocument) -> tuple[str, ...]:
     if not CAN_REHEARSE:
         return ()
     answer = session.forecasts.answer(document.path)
-    if answer is None or answer.is_searched or answer.is_well:
+    if answer is None:
         return ("fit",)
     if answer.forecast is None:
-        return ("fit", "fit-log")
-    return ("fit", "fit-search") if answer.holds_for(document.text) else ("fit",)
+        return ("fit",) if answer.is_well else ("fit", "fit-log")
+    is_open = not answer.is_searched and not answer.is_well and answer.holds_for(document.text)
+    return ("fit", "fit-search", "fit-report") if is_open else ("fit", "fit-report")
 
 
 def _lens(session: Session, document: Document, line: int, data: dict[str, Any]) -> types.CodeLens:
@@ -129,7 +131,7 @@ def _command_of(session: Session, data: Mapping[str, Any]) -> types.Command:
     if kind == "smoke":
         title = SMOKE_LENS.filled(steps=SMOKE_STEPS)
         return _command(session, title, commands.SMOKE_RUN, uri)
-    if kind in ("fit", "fit-search", "fit-log", "cancel-fit"):
+    if kind in ("fit", "fit-search", "fit-log", "fit-report", "cancel-fit"):
         return _about_fit(session, kind, uri)
     return _about_run(session, kind, uri)
 
@@ -142,8 +144,13 @@ def _about_fit(session: Session, kind: str, uri: Any) -> types.Command:
     if kind == "fit-search":
         return _command(session, FIT_SEARCH_LENS, FIT, uri, {"search": True})
     answer, document = session.forecasts.answer(path), session.documents.get(uri)
-    if kind == "fit-log" and answer is not None and answer.result is not None:
-        return _command(session, FIT_LOG_LENS, commands.OPEN_LOG, answer.result.run_id)
+    if answer is not None and answer.result is not None:
+        if kind == "fit-log":
+            return _command(session, FIT_LOG_LENS, commands.OPEN_LOG, answer.result.run_id)
+        if kind == "fit-report":
+            return _command(
+                session, FIT_REPORT_LENS, report_commands.OPEN_REPORT, answer.result.run_id
+            )
     text = document.text if isinstance(document, TextDocument) else ""
     title = None if answer is None else answer.title(text)
     return _command(session, title or _fit_question(session, path), FIT, uri)

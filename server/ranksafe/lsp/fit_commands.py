@@ -105,7 +105,7 @@ def _devices(session: Session, script: Path, given: Mapping[str, Any]) -> FitDev
 
 def _question(session: Session, uri: str, devices: FitDevices) -> Answer:
     """What is to be forecast. Raises Refused."""
-    from ranksafe.runs.fit import MOST_PROCESSES, STEPS, as_forecast, with_one_rank
+    from ranksafe.runs.fit import STEPS, as_forecast, needs_one_rank, with_one_rank
     from ranksafe.runs.fit_search import found_in
 
     memory = devices.memory_gib
@@ -118,7 +118,7 @@ def _question(session: Session, uri: str, devices: FitDevices) -> Answer:
         memory_bytes=None if memory is None else int(memory * 2**30),
     )
     request = replace(request, rehearsal=options)
-    if devices.gpus > MOST_PROCESSES and request.config_file is None:
+    if needs_one_rank(request, devices.gpus):
         request = with_one_rank(request, devices.gpus)
     text = request.script.read_text(encoding="utf-8-sig", errors="replace")
     found = found_in(request.script, request)

@@ -213,6 +213,7 @@ class _Work:
 
     def _answers(self, asked: Answer, most_runs: int) -> Iterator[Answer]:
         from ranksafe.runs.fit import Fits, as_forecast, forecast_of, out_of_memory
+        from ranksafe.runs.records.forecast import keep_forecast
 
         answer = asked
         if answer.result is None:
@@ -221,6 +222,8 @@ class _Work:
                 self._going.doing = FIT_ONCE_MORE.in_language(self._client.language)
                 unbounded = self._run(as_forecast(asked.request, unbounded=True))
             found = forecast_of(asked.request, asked.gpus, result, unbounded)
+            if found is not None:
+                keep_forecast(found, asked.request, asked.gpus, result)
             answer = replace(asked, result=result, forecast=found)
             yield answer
         if most_runs and answer.forecast is not None and answer.forecast.fits is not Fits.YES:

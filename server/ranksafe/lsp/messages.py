@@ -17,6 +17,7 @@ SMOKE_LENS: Final = Translated("Smoke run ({steps} steps)", "试运行（{steps}
 FIT_LENS: Final = Translated("Does it fit?", "能放下吗？")
 FIT_LENS_ON: Final = Translated("Does it fit {count} × {model}?", "{count} × {model} 能放下吗？")
 FIT_LOG_LENS: Final = Translated("No forecast: open log", "没有预测：打开日志")
+FIT_REPORT_LENS: Final = Translated("Timeline", "时间线")
 FIT_SEARCH_LENS: Final = Translated("What would make it fit?", "怎样才能放下？")
 FIT_OUTDATED: Final = Translated("{answer} (before the last edits)", "{answer}（最近的修改之前）")
 CANCEL_FIT_LENS: Final = Translated("Cancel forecast", "取消预测")

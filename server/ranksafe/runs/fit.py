@@ -126,6 +126,12 @@ def as_forecast(
     return replace(request, rehearsal=options)
 
 
+def needs_one_rank(request: RunRequest, number: int) -> bool:
+    """Whether one rank stands for all of so many, unless the user says otherwise: what a configuration file starts is
+    not known beforehand."""
+    return number > MOST_PROCESSES and request.config_file is None
+
+
 def with_one_rank(request: RunRequest, per_node: int) -> RunRequest:
     """The request with one rank that stands for those of all devices, ``per_node`` of each node."""
     ranks = per_node * request.rehearsal.nodes

@@ -111,7 +111,7 @@ PARTS = {
 _SMALLEST_PART = 0.005
 """Of what is allocated; smaller parts are told together."""
 _MOST_LINES = 5
-_REST = Translated("rest", "其余")
+REST = Translated("rest", "其余")
 _LINE = Translated(
     "{size} GiB at {place}: {part} (blocks: {blocks})",
     "{place} 处 {size} GiB：{part}（块数：{blocks}）",
@@ -284,7 +284,7 @@ def composition(peak: MemoryPeak) -> Translated:
     ]
     rest = peak.allocated - sum(size for _, size in told)
     if rest >= _SMALLEST_PART * peak.allocated:
-        told.append((_REST, rest))
+        told.append((REST, rest))
     return Translated(
         " · ".join(f"{name.en} {gib(size)}" for name, size in told),
         " · ".join(f"{name.zh_cn} {gib(size)}" for name, size in told),

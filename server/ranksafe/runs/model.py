@@ -235,6 +235,18 @@ class MemoryBlocks:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryTimeline:
+    """What one rank held of one device from moment to moment, in bytes."""
+
+    moments: tuple[int, ...]
+    """Counts of blocks taken and given back, of several in a row the one at which most was held."""
+    parts: Mapping[str, tuple[int, ...]]
+    """Named as in `MemoryPeak.parts`; for each moment what was held."""
+    steps: tuple[tuple[int, int], ...]
+    """When optimizer steps ended: the moment and the step."""
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryPeak:
     """What one rank held of one device at most, as a forecast of memory saw it; all in bytes."""
 
@@ -273,6 +285,8 @@ class MemoryPeak:
     """The largest first."""
     blocks: tuple[MemoryBlocks, ...] = ()
     """All of `allocated`, by part and size, where that was asked for."""
+    timeline: MemoryTimeline | None = None
+    """None where the process was ended before it could tell."""
 
 
 @dataclass(frozen=True, slots=True)

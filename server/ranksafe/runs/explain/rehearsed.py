@@ -22,7 +22,14 @@ from ranksafe.runs.explain.evidence import (
 )
 from ranksafe.runs.explain.hangs import are_side_by_side, waiting_ranks
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.model import Failure, MemoryBlocks, MemoryLine, MemoryPeak, Outcome
+from ranksafe.runs.model import (
+    Failure,
+    MemoryBlocks,
+    MemoryLine,
+    MemoryPeak,
+    MemoryTimeline,
+    Outcome,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,8 @@ class Rehearsal:
     is_forecast: bool = False
     memory: dict[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)
     """Of a forecast: the last that each process (its number) said of each of its devices."""
+    timelines: dict[tuple[int, int], Mapping[str, Any]] = field(default_factory=dict)
+    """By the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,8 @@ def load_rehearsal(directory: Path) -> Rehearsal | None:
             found.has_short_epochs = True
         elif event["event"] == "memory-peak":
             found.memory[event["pid"], event["device"]] = event
+        elif event["event"] == "memory-timeline":
+            found.timelines[event["pid"], event["device"]] = event
         if event["event"] == "modified" and message not in found.modified:
             found.modified.append(message)
         elif event["event"] == "unavailable" and message not in found.unavailable:
@@ -146,10 +157,21 @@ def memory_peaks(
                 MemoryBlocks(part, size, count, frames_from(event["places"].get(str(place))))
                 for part, size, place, count in event["blocks"]
             ),
+            timeline=_timeline(rehearsal.timelines.get((pid, device))),
         )
         for (pid, device), event in rehearsal.memory.items()
     ]
     return tuple(sorted(peaks, key=lambda peak: (peak.rank, peak.device)))
+
+
+def _timeline(event: Mapping[str, Any] | None) -> MemoryTimeline | None:
+    if event is None:
+        return None
+    return MemoryTimeline(
+        moments=tuple(event["moments"]),
+        parts={part: tuple(sizes) for part, sizes in event["parts"].items()},
+        steps=tuple((moment, step) for moment, step in event["steps"]),
+    )
 
 
 def limit_of(doubt: Doubt) -> Failure:

@@ -64,6 +64,8 @@ def request_facts(request: RunRequest) -> dict[str, Any]:
             "short_epochs": options.short_epochs,
             "isolation": options.isolation.value,
             "confirm": options.confirm.value,
+            "forecast": options.forecast,
+            "stands_for": options.stands_for,
         }
         if request.target.startswith("simulated:")
         else None,

@@ -104,7 +104,7 @@ class KeptRun:
 
     def sentences(self, key: str) -> list[Translated]:
         """``explanations``, ``limit_explanation``, ``modified`` or ``limits``."""
-        return [_translated(each) for each in _list(self.data.get(key))]
+        return [translated(each) for each in _list(self.data.get(key))]
 
     def as_json(self, language: Language = "en") -> dict[str, Any]:
         """One line of the history."""
@@ -237,7 +237,8 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _translated(value: Any) -> Translated:
+def translated(value: Any) -> Translated:
+    """A sentence of a record, which holds it in both languages."""
     pair = _mapping(value)
     english = str(pair.get("en", ""))
     return Translated(english, str(pair.get("zh_cn", english)))

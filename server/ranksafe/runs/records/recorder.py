@@ -106,10 +106,10 @@ class Recorder:
             **self._start,
             "ended": time.time(),
             "result": redacted({**to_json(result), "command": redacted_command(result.command)}),
-            "explanations": [_both(failure.explanation) for failure in result.failures],
-            "limit_explanation": [_both(each.explanation) for each in _limit(result)],
-            "modified": [_both(sentence) for sentence in modified],
-            "limits": [_both(sentence) for sentence in limits],
+            "explanations": [in_both(failure.explanation) for failure in result.failures],
+            "limit_explanation": [in_both(each.explanation) for each in _limit(result)],
+            "modified": [in_both(sentence) for sentence in modified],
+            "limits": [in_both(sentence) for sentence in limits],
         }
         value["environment"] = {
             **value.get("environment", {}),
@@ -124,7 +124,8 @@ def _limit(result: RunResult) -> tuple[Any, ...]:
     return () if result.simulation_limit is None else (result.simulation_limit,)
 
 
-def _both(text: Translated) -> dict[str, str]:
+def in_both(text: Translated) -> dict[str, str]:
+    """As a record holds a sentence."""
     return {"en": text.en, "zh_cn": text.zh_cn}
 
 

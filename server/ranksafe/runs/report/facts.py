@@ -6,6 +6,7 @@ import shlex
 from typing import Any
 
 from ranksafe.localization import Translated
+from ranksafe.runs.plain_files import finite
 from ranksafe.runs.records.kept_runs import KeptRun
 from ranksafe.runs.report.elements import Content, Element, element
 
@@ -60,11 +61,25 @@ def repeat_command(run: KeptRun) -> str:
     request = run.request
     if not request.get("script"):
         return ""
-    words = ["ranksafe", "run", str(request["script"])]
-    options: tuple[tuple[str, Any], ...] = (
+    rehearsal = request.get("rehearsal")
+    rehearsal = rehearsal if isinstance(rehearsal, dict) else {}
+    is_simulated = run.target.startswith("simulated:")
+    is_forecast = bool(rehearsal.get("forecast"))
+    words = ["ranksafe", "fit" if is_forecast else "run", str(request["script"])]
+    steps = request.get("steps")
+    devices: tuple[tuple[str, Any], ...] = (
         ("--target", None if request.get("target") == "local" else request.get("target")),
-        ("--gpus", None if run.target.startswith("simulated:") else request.get("gpus")),
-        ("--steps", request.get("steps")),
+        ("--gpus", None if is_simulated else request.get("gpus")),
+    )
+    if is_forecast:
+        stands_for = finite(rehearsal.get("stands_for")) or 1
+        alone = stands_for > 1
+        gpus = int(stands_for) if alone else run.target.partition(":")[2]
+        devices = (("--gpus", gpus), ("--ranks", "one" if alone else None))
+        steps = 0 if steps is None else steps
+    options = (
+        *devices,
+        ("--steps", steps),
         ("--config-file", request.get("config_file")),
         ("--launcher", request.get("launcher")),
         ("--python", request.get("interpreter")),
@@ -75,9 +90,7 @@ def repeat_command(run: KeptRun) -> str:
             words += [name, f"{value:g}" if isinstance(value, float) else str(value)]
     if request.get("cpu_ranks"):
         words.append("--cpu-ranks")
-    rehearsal = request.get("rehearsal")
-    if isinstance(rehearsal, dict):
-        words += _rehearsal_words(rehearsal)
+    words += _rehearsal_words(rehearsal, is_forecast=is_forecast)
     arguments = request.get("arguments")
     if isinstance(arguments, list) and arguments:
         words += ["--", *map(str, arguments)]
@@ -85,14 +98,14 @@ def repeat_command(run: KeptRun) -> str:
     return f"cd {shlex.quote(folder)}\n{shlex.join(words)}"
 
 
-def _rehearsal_words(rehearsal: dict[str, Any]) -> list[str]:
+def _rehearsal_words(rehearsal: dict[str, Any], *, is_forecast: bool) -> list[str]:
     words = []
+    of_values = (("--shrink", "shrink"), ("--confirm", "confirm"))
     for option, key in (
         ("--nodes", "nodes"),
         ("--device-model", "device_model"),
-        ("--shrink", "shrink"),
         ("--isolation", "isolation"),
-        ("--confirm", "confirm"),
+        *(() if is_forecast else of_values),
     ):
         if rehearsal.get(key) is not None:
             words += [option, str(rehearsal[key])]

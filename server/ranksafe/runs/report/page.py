@@ -10,6 +10,7 @@ from typing import get_args
 from ranksafe import __version__
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.records.comparison import Comparison
+from ranksafe.runs.records.forecast import load_forecast
 from ranksafe.runs.records.kept_runs import KeptRun
 from ranksafe.runs.records.snapshot import read_snapshot
 from ranksafe.runs.records.timeline import load_timeline
@@ -18,6 +19,7 @@ from ranksafe.runs.report.elements import LANGUAGE_TAGS, Element, element, raw, 
 from ranksafe.runs.report.facts import command_section, environment_section, notes_section
 from ranksafe.runs.report.failures import failures_section
 from ranksafe.runs.report.log_tail import log_section
+from ranksafe.runs.report.memory import memory_section
 from ranksafe.runs.report.plots import plot_script, plot_style, plots_section
 from ranksafe.runs.report.timeline_drawing import timeline_section
 from ranksafe.runs.report.verdict import title_of, verdict
@@ -36,7 +38,10 @@ def report(run: KeptRun, language: Language = "en", comparison: Comparison | Non
     ranks = run.result.get("ranks")
     reports = [each for each in ranks if isinstance(each, dict)] if isinstance(ranks, list) else []
     plots = plots_section(timeline)
+    forecast = load_forecast(run.directory)
+    memory = memory_section(forecast)
     content = [
+        *memory,
         *failures_section(run, snapshot),
         *(comparison_section(comparison) if comparison is not None else ()),
         *timeline_section(timeline, reports),
@@ -46,7 +51,13 @@ def report(run: KeptRun, language: Language = "en", comparison: Comparison | Non
         *environment_section(run),
         *log_section(run.directory / "log.txt"),
     ]
-    return page(title_of(run, language), verdict(run), content, language, with_plots=bool(plots))
+    return page(
+        title_of(run, language, forecast),
+        verdict(run, forecast),
+        content,
+        language,
+        with_plots=bool(plots or memory),
+    )
 
 
 def page(

@@ -7,7 +7,7 @@ samples on dozens of devices more still. Without scripts, and for readers, the t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ def plots_section(timeline: Timeline) -> list[Element]:
         element("h2", _TITLE),
         element("div", *plots, class_="plots"),
         _peaks(timeline.samples, devices),
-        raw("script", _data(timeline, devices), type="application/json", id="gpu-samples"),
+        plot_data(_plots(timeline, devices)),
     ]
 
 
@@ -51,12 +51,18 @@ def plot_script() -> str:
     return f"/*\nuPlot 1.6.32\n{licence}*/\n{library}\n{ours}"
 
 
+def plot_data(plots: Sequence[Mapping[str, Any]]) -> Element:
+    """For the script: the plots of elements by ``id``, as plots.js reads them."""
+    text = json.dumps(plots).replace("<", "\\u003c").replace(">", "\\u003e")
+    return raw("script", text, type="application/json", class_="plot-data")
+
+
 def _devices(samples: Sequence[GpuSample]) -> list[str]:
     return sorted({sample.device for sample in samples}, key=lambda name: (len(name), name))
 
 
-def _data(timeline: Timeline, devices: Sequence[str]) -> str:
-    """For the script: one time axis, a gap where a device was not sampled."""
+def _plots(timeline: Timeline, devices: Sequence[str]) -> list[dict[str, Any]]:
+    """One time axis, a gap where a device was not sampled."""
     start = timeline.start or timeline.samples[0].time
     times = sorted({sample.time for sample in timeline.samples})
     times = times[:: max(1, -(-len(times) // MOST_POINTS))]
@@ -69,15 +75,26 @@ def _data(timeline: Timeline, devices: Sequence[str]) -> str:
         busy.append([each.busy_percent if each else None for each in found])
     labels = [clean(f"GPU {device}") for device in devices]
     total = max((sample.total_mib or 0.0 for sample in timeline.samples), default=0.0)
-    value: dict[str, Any] = {
-        "times": [round(time - start, 2) for time in times],
-        "plots": [
-            {"id": _MEMORY, "unit": "GiB", "top": _gib(total), "series": labels},
-            {"id": _BUSY, "unit": "%", "top": 100, "series": labels},
-        ],
-        "values": {_MEMORY: memory, _BUSY: busy},
-    }
-    return json.dumps(value).replace("<", "\\u003c").replace(">", "\\u003e")
+    return [
+        {
+            "id": name,
+            "unit": unit,
+            "top": top,
+            "bound": None,
+            "x": [round(time - start, 2) for time in times],
+            "xUnit": "s",
+            "series": [
+                {"label": label, "values": of_device}
+                for label, of_device in zip(labels, values, strict=True)
+            ],
+            "stacked": False,
+            "marks": [],
+        }
+        for name, unit, top, values in (
+            (_MEMORY, "GiB", _gib(total), memory),
+            (_BUSY, "%", 100, busy),
+        )
+    ]
 
 
 def _peaks(samples: Sequence[GpuSample], devices: Sequence[str]) -> Element:

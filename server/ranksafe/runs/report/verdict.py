@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 from ranksafe.localization import Language, Translated
+from ranksafe.runs.fit import Fits
+from ranksafe.runs.records.forecast import KeptForecast
 from ranksafe.runs.records.kept_runs import OUTCOMES, KeptRun, outcome_text, started_text
 from ranksafe.runs.report.elements import Content, Element, element
 
-_CLASSES = {"succeeded": "good", "failed": "bad", "silent-failure": "bad", "not-started": "bad"}
+_CLASSES = {
+    "succeeded": "good",
+    "failed": "bad",
+    "silent-failure": "bad",
+    "not-started": "bad",
+    Fits.YES.value: "good",
+    Fits.NO.value: "bad",
+}
+_FITS = {
+    Fits.YES.value: Translated("fits", "可放入"),
+    Fits.TIGHT.value: Translated("tight", "很紧张"),
+    Fits.NO.value: Translated("does not fit", "无法放入"),
+}
 
 
-def verdict(run: KeptRun) -> list[Element]:
-    """Heading, the root cause in one sentence, and the facts people ask for first."""
+def verdict(run: KeptRun, forecast: KeptForecast | None) -> list[Element]:
+    """Heading, the forecast or the root cause in one sentence, and the facts people ask for first."""
     kind = _CLASSES.get(run.outcome, "warn")
     outcome = OUTCOMES.get(run.outcome, Translated(run.outcome, run.outcome))
+    sentences: list[Content] = _sentences(run)
+    if forecast is not None:
+        kind = _CLASSES.get(forecast.fits, "warn")
+        outcome, sentences = _FITS.get(forecast.fits, outcome), [element("p", forecast.headline)]
     badge = element("span", outcome, class_=f"badge {kind}")
     heading = element("h1", run.script.name, " ", badge)
-    return [heading, element("div", *_sentences(run), class_=f"verdict {kind}"), _meta(run)]
+    return [heading, element("div", *sentences, class_=f"verdict {kind}"), _meta(run)]
 
 
-def title_of(run: KeptRun, language: Language) -> str:
+def title_of(run: KeptRun, language: Language, forecast: KeptForecast | None) -> str:
     """Of the page."""
-    return f"{run.script.name}: {outcome_text(run.outcome, language)} · ranksafe"
+    outcome = outcome_text(run.outcome, language)
+    if forecast is not None:
+        outcome = forecast.title.in_language(language)
+    return f"{run.script.name}: {outcome} · ranksafe"
 
 
 def _sentences(run: KeptRun) -> list[Content]:

@@ -44,6 +44,15 @@ test("what does not fit is drawn where memory ran out, with what held it", { ski
     await workbench.screenshot("fit-problem");
 });
 
+test("what was held when is a page, and the script is still there", { skip: needsTorch }, async () => {
+    await workbench.lens("Timeline").click();
+    await workbench.rendered("h1", "too_large.py does not fit");
+    await workbench.rendered(".plot .u-legend", "activations");
+    await workbench.screenshot("fit-timeline");
+    await workbench.open("too_large.py");
+    await workbench.lens(TOO_LARGE).waitFor();
+});
+
 test("what would make it fit is tried, told on the argument, and written by a quick fix", { skip: needsTorch }, async () => {
     await workbench.lens("What would make it fit?").click();
     await workbench.lens("Cancel forecast").waitFor();

@@ -41,6 +41,8 @@ FSDP gathers and reduces, and for DDP's buckets."""
 _TOLD_WITH_LINE = 16 << 20
 _MOST_LINES = 200
 _MOST_KINDS = 20_000
+_MOST_MOMENTS = 500
+"""Of a timeline."""
 _LIBRARIES = ("site-packages", "dist-packages")
 
 
@@ -121,6 +123,8 @@ class _Forecast:
         self.written: dict[int, list[int]] = {}
         self.step_at_peak: dict[int, int] = {}
         self.convolves = False
+        self.ends: dict[int, list[tuple[int, int]]] = {}
+        """By device, when steps ended: the moment and the step."""
         self.modules: Any = weakref.WeakSet()
         """Those whose parameters were seen, and all within them."""
         self.parameters: Any = weakref.WeakValueDictionary()
@@ -171,6 +175,9 @@ class _Forecast:
         self.is_stepping = False
         states = (state for state in optimizer.state.values() if isinstance(state, dict))
         self._are_for(_STATE, (each for state in states for each in state.values()))
+        for device in range(len(devices().physical)):
+            moment = devices().library.forecast_moments(device)[0]
+            self.ends.setdefault(device, []).append((moment, self.step))
         self.write(self.step)
 
     def write(self, step: int, *, is_last: bool = False) -> None:
@@ -191,6 +198,8 @@ class _Forecast:
                     self.step_at_peak[device] = step
                 self.written[device] = numbers
                 journal.write("memory-peak", **self._record(device, physical, numbers))
+                if is_last:
+                    journal.write("memory-timeline", **self._timeline(device, physical))
         except Exception as error:
             journal.problem("forecast", error)
 
@@ -229,10 +238,7 @@ class _Forecast:
         lines: dict[tuple[int, str], list[int]] = {}
         alike: dict[tuple[str, int, int], int] = {}
         for size, purpose, phase, place in devices().library.forecast_blocks(device):
-            part = _PARTS[purpose]
-            if not part and 0 <= place < len(self.places.known):
-                part = self.places.known[place].part
-            part = part or _PARTS_OF_PHASES[phase]
+            part = self._part(purpose, phase, place)
             parts[part] = parts.get(part, 0) + size
             if self.every_block:
                 alike[part, size, place] = alike.get((part, size, place), 0) + 1
@@ -250,6 +256,45 @@ class _Forecast:
                 {"part": part, "size": size, "blocks": blocks, "frames": self._frames(place)}
                 for (place, part), (size, blocks) in ordered[:_MOST_LINES]
             ],
+        }
+
+    def _part(self, purpose: int, phase: int, place: int) -> str:
+        """What a block is for."""
+        part = _PARTS[purpose]
+        if not part and 0 <= place < len(self.places.known):
+            part = self.places.known[place].part
+        return part or _PARTS_OF_PHASES[phase]
+
+    def _timeline(self, device: int, physical: int) -> dict[str, Any]:
+        """What was held from moment to moment: of many in a row the one with most."""
+        now, since = devices().library.forecast_moments(device)
+        changes: list[tuple[int, int, str]] = []
+        for size, purpose, phase, place, taken, gone in devices().library.forecast_history(device):
+            part = self._part(purpose, phase, place)
+            changes.append((max(taken, since), size, part))
+            if gone:
+                changes.append((gone, -size, part))
+        changes.sort()
+        told_at_once = -(-(now - since + 1) // _MOST_MOMENTS)
+        held: dict[str, int] = {}
+        total = most = last = 0
+        moments: list[int] = []
+        stacks: list[dict[str, int]] = []
+        for moment, size, part in changes:
+            held[part] = held.get(part, 0) + size
+            total += size
+            window = (moment - since) // told_at_once
+            if not moments or window != last:
+                moments.append(moment)
+                stacks.append(dict(held))
+                most, last = total, window
+            elif total > most:
+                moments[-1], stacks[-1], most = moment, dict(held), total
+        return {
+            "device": physical,
+            "moments": moments,
+            "parts": {part: [stack.get(part, 0) for stack in stacks] for part in held},
+            "steps": [end for end in self.ends.get(device, ()) if end[0] >= since],
         }
 
     def end(self) -> None:

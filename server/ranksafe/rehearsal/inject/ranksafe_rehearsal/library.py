@@ -89,6 +89,19 @@ class DeviceLibrary:
         """The blocks at a device's peak, each as four numbers, in the order of native/src/c_interface.cpp."""
         return self._rows("ranksafe_forecast_blocks", device, _FORECAST_BLOCK_NUMBERS)
 
+    def forecast_history(self, device: int) -> list[list[int]]:
+        """All blocks that a device ever held, each as six numbers, in the order of native/src/c_interface.cpp."""
+        return self._rows("ranksafe_forecast_history", device, _FORECAST_BLOCK_NUMBERS + 2)
+
+    def forecast_moments(self, device: int) -> tuple[int, int]:
+        """This moment, as a count of blocks taken and given back, and that from which the history is whole."""
+        call = self._function(
+            "ranksafe_forecast_moments", None, ctypes.c_int, ctypes.POINTER(ctypes.c_int64)
+        )
+        values = (ctypes.c_int64 * 2)()
+        call(device, values)
+        return values[0], values[1]
+
     def load_device_checks(self, path: str) -> bool:
         """Read which operators check their devices, and under which name; False where it cannot be read."""
         call = self._function("ranksafe_load_device_checks", ctypes.c_int, ctypes.c_char_p)

@@ -12,6 +12,9 @@
 //       allocated and reserved peaks of each phase
 //   ranksafe_forecast_blocks(device, values, capacity)   fills 4 numbers for each block at the peak: size, purpose, phase
 //       and place (-1: not asked); returns the number of blocks, of which only those that fit are written
+//   ranksafe_forecast_history(device, values, capacity)  the same for each block that there ever was, with the moments when
+//       it was taken and given back (0: never) behind it
+//   ranksafe_forecast_moments(device, values)            fills 2 numbers: this moment, and that from which the history is whole
 //   ranksafe_device_count, ranksafe_current_device, ranksafe_set_device(device) -> 0, or 101 for a wrong ordinal
 //   ranksafe_in_bad_fork()                               1 in a process forked from one that used the devices
 //   ranksafe_use_devices()                               notes that this process uses its devices (torch.cuda.init)
@@ -101,8 +104,10 @@ RANKSAFE_EXPORT void ranksafe_forecast_peak(int device, int64_t* values) {
   }
 }
 
-RANKSAFE_EXPORT int64_t ranksafe_forecast_blocks(int device, int64_t* values, int64_t capacity) {
-  const auto blocks = ranksafe::blocks_at_peak(device);
+namespace {
+
+int64_t write_blocks(
+    const std::vector<ranksafe::HeldBlock>& blocks, bool with_moments, int64_t* values, int64_t capacity) {
   for (const ranksafe::HeldBlock& block : blocks) {
     if (capacity-- <= 0) {
       break;
@@ -111,8 +116,28 @@ RANKSAFE_EXPORT int64_t ranksafe_forecast_blocks(int device, int64_t* values, in
          {block.size, static_cast<int64_t>(block.purpose), static_cast<int64_t>(block.phase), int64_t{block.place}}) {
       *values++ = value;
     }
+    if (with_moments) {
+      *values++ = block.taken_at;
+      *values++ = block.gone_at;
+    }
   }
   return static_cast<int64_t>(blocks.size());
+}
+
+} // namespace
+
+RANKSAFE_EXPORT int64_t ranksafe_forecast_blocks(int device, int64_t* values, int64_t capacity) {
+  return write_blocks(ranksafe::blocks_at_peak(device), false, values, capacity);
+}
+
+RANKSAFE_EXPORT int64_t ranksafe_forecast_history(int device, int64_t* values, int64_t capacity) {
+  return write_blocks(ranksafe::blocks_of_history(device), true, values, capacity);
+}
+
+RANKSAFE_EXPORT void ranksafe_forecast_moments(int device, int64_t* values) {
+  const ranksafe::Moments moments = ranksafe::memory_moments(device);
+  values[0] = moments.now;
+  values[1] = moments.history_is_whole_since;
 }
 
 RANKSAFE_EXPORT int ranksafe_device_count() {

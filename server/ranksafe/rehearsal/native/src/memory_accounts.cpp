@@ -199,6 +199,18 @@ std::vector<HeldBlock> blocks_at_peak(int device) {
   return account.peak.blocks();
 }
 
+std::vector<HeldBlock> blocks_of_history(int device) {
+  Account& account = accounts().at(device);
+  std::lock_guard<std::mutex> lock(account.mutex);
+  return account.peak.history();
+}
+
+Moments memory_moments(int device) {
+  Account& account = accounts().at(device);
+  std::lock_guard<std::mutex> lock(account.mutex);
+  return {account.peak.moment(), account.peak.is_whole_since()};
+}
+
 void set_purpose(c10::DeviceIndex device, const Block* block, Purpose purpose) {
   Account& account = accounts()[device];
   std::lock_guard<std::mutex> lock(account.mutex);

@@ -52,6 +52,12 @@ struct PeakOfDevice {
 };
 PeakOfDevice memory_peak(int device);
 std::vector<HeldBlock> blocks_at_peak(int device);
+std::vector<HeldBlock> blocks_of_history(int device);
+struct Moments {
+  int64_t now;
+  int64_t history_is_whole_since;
+};
+Moments memory_moments(int device);
 void set_purpose(c10::DeviceIndex device, const Block* block, Purpose purpose);
 
 // "1.50 GiB", as c10's format_size writes it.

@@ -18,6 +18,8 @@ namespace {
 constexpr int64_t kToldWithLine = int64_t{16} << 20;
 // A peak that is higher by less than this part of itself has the place of the one before.
 constexpr int64_t kPartOfPeak = 1000;
+// Dozens of steps of a model of billions of parameters.
+constexpr std::size_t kMostPast = 200'000;
 
 std::atomic<bool> optimizer_at_work{false};
 std::atomic<int32_t (*)()> place_of_program{nullptr};
@@ -25,8 +27,8 @@ std::atomic<int32_t (*)()> place_of_program{nullptr};
 } // namespace
 
 bool MemoryPeak::take(const Block* block, Phase phase, const AllocatorStatistics& now) {
-  ++taken_;
-  held_[block] = {block->size, taken_, -1, phase, Purpose::unknown};
+  ++moment_;
+  held_[block] = {block->size, moment_, 0, -1, phase, Purpose::unknown};
   const int64_t allocated = now.allocated_bytes[kBothPools].current;
   PhasePeak& of_phase = by_phase_[static_cast<std::size_t>(phase)];
   of_phase.allocated = std::max(of_phase.allocated, allocated);
@@ -34,7 +36,7 @@ bool MemoryPeak::take(const Block* block, Phase phase, const AllocatorStatistics
   bool asks = block->size >= kToldWithLine;
   if (allocated > allocated_) {
     allocated_ = allocated;
-    peak_at_ = taken_;
+    peak_at_ = moment_;
     asks = asks || phase != phase_ || allocated - asked_at_ > asked_at_ / kPartOfPeak;
     phase_ = phase;
     gone_.clear();
@@ -50,8 +52,14 @@ void MemoryPeak::give_back(const Block* block) {
   if (found == held_.end()) {
     return; // taken before anybody counted
   }
+  found->second.gone_at = ++moment_;
   if (found->second.taken_at <= peak_at_) {
     gone_.push_back(found->second);
+  }
+  past_.push_back(found->second);
+  if (past_.size() > kMostPast) {
+    forgotten_at_ = past_.front().gone_at;
+    past_.pop_front();
   }
   held_.erase(found);
 }
@@ -84,6 +92,14 @@ std::vector<HeldBlock> MemoryPeak::blocks() const {
     if (held.taken_at <= peak_at_) {
       all.push_back(held);
     }
+  }
+  return all;
+}
+
+std::vector<HeldBlock> MemoryPeak::history() const {
+  std::vector<HeldBlock> all(past_.begin(), past_.end());
+  for (const auto& [block, held] : held_) {
+    all.push_back(held);
   }
   return all;
 }

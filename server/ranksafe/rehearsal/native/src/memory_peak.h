@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -25,7 +26,8 @@ enum class Purpose : uint8_t { unknown, parameter, gradient, optimizer_state, bu
 
 struct HeldBlock {
   int64_t size;
-  int64_t taken_at; // a count of blocks
+  int64_t taken_at; // a count of moments: of blocks taken and given back
+  int64_t gone_at; // 0: still held
   int32_t place; // what `watch_places` was answered; -1: not asked
   Phase phase;
   Purpose purpose;
@@ -65,13 +67,23 @@ class MemoryPeak {
   }
   // What was held at the peak, in no order.
   std::vector<HeldBlock> blocks() const;
+  // What was held since the moment `is_whole_since`, and what was given back, in no order.
+  std::vector<HeldBlock> history() const;
+  int64_t is_whole_since() const {
+    return forgotten_at_;
+  }
+  int64_t moment() const {
+    return moment_;
+  }
 
  private:
   std::unordered_map<const Block*, HeldBlock> held_;
   std::vector<HeldBlock> gone_; // held at the peak, given back since
+  std::deque<HeldBlock> past_; // given back, the oldest first; so many are kept
+  int64_t forgotten_at_ = 0; // when the last one was given back that is not kept
   std::array<PhasePeak, kPhases> by_phase_;
-  int64_t taken_ = 0;
-  int64_t peak_at_ = 0; // what `taken_` was
+  int64_t moment_ = 0;
+  int64_t peak_at_ = 0;
   int64_t allocated_ = 0;
   int64_t asked_at_ = 0; // bytes of the peak whose place was asked for last
   int64_t refused_ = 0;
