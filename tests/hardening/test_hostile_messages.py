@@ -271,6 +271,20 @@ async def test_a_file_is_not_closed_as_a_notebook(client: RawClient) -> None:
     assert (await client.until(2))["result"]["items"]
 
 
+@pytest.mark.parametrize("number", [None, {}, []])
+async def test_a_request_has_a_number_or_a_name(client: RawClient, number: object) -> None:
+    await client.start()
+    client.request(number, "textDocument/codeLens", textDocument={"uri": "untitled:x.py"})
+    assert (await client.until(None))["error"]["code"] == -32600
+
+
+async def test_a_command_without_the_name_that_it_wants_is_refused(client: RawClient) -> None:
+    await client.start()
+    params = {"command": "ranksafe.openRule", "arguments": [None]}
+    client.request(1, "workspace/executeCommand", **params)
+    assert "refused" in (await client.until(1))["result"]
+
+
 async def test_a_lens_of_nothing_is_resolved(client: RawClient) -> None:
     await client.start()
     place = {"line": 0, "character": 0}

@@ -156,6 +156,8 @@ async def open_log(session: Session, run_id: str | None = None) -> dict[str, Any
 
 async def open_rule(session: Session, code: str) -> dict[str, Any]:
     """Show the page of a rule, in the user's language."""
+    if not isinstance(code, str):
+        raise TypeError("the code of a rule is expected")
     rule = session.projects.registry.by_code(code)
     if rule is None:
         raise Refused(NO_RULE.filled(code=code))

@@ -125,12 +125,14 @@ def _read(
             ended()
 
 
-def _untimely(client: Connection, message: object) -> types.ErrorCodes | None:
-    """Why a message is refused, or a notification passed over, at this time of a session: pygls leaves requests after
-    ``shutdown`` without an answer, and starts anew at a second ``initialize``."""
+def _refusal(client: Connection, message: object) -> types.ErrorCodes | None:
+    """Why a request is refused, or a notification passed over, whatever it asks: it has no number, or this is not its
+    time. pygls leaves requests after ``shutdown`` without an answer, and starts anew at a second ``initialize``."""
     method = message.get("method") if isinstance(message, dict) else None
-    if method is None or method == types.EXIT:
+    if not isinstance(message, dict) or method in (None, types.EXIT):
         return None
+    if not isinstance(message.get("id", ""), (int, str)):
+        return types.ErrorCodes.InvalidRequest
     if client.has_shut_down:
         return types.ErrorCodes.InvalidRequest
     is_first = method == types.INITIALIZE
@@ -147,10 +149,10 @@ def _handle(client: Connection, body: bytes) -> None:
         logger.exception("a message is no JSON")
         client.refuse(None, types.ErrorCodes.ParseError)
         return
-    untimely = _untimely(client, message)
-    if untimely is not None:
+    refusal = _refusal(client, message)
+    if refusal is not None:
         if "id" in message:
-            client.refuse(message["id"], untimely)
+            client.refuse(message["id"], refusal)
         return
     try:
         structured = protocol.structure_message(message)
