@@ -20,7 +20,7 @@ help:
 	@echo "make corpus-fix every safe fix, applied to copies of those packages and checked"
 	@echo "make fault-matrix  programs that fail in one way each, run many times (TARGET=local REPETITIONS=50)"
 	@echo "make gpu-check  the same programs on this machine's CUDA device and on a simulated one (RANKSAFE_TEST_TORCH_PYTHON=…)"
-	@echo "make harden     attacks: hostile files, trees, workspaces and messages, and what they may cost (HOURS=0.5: random damage)"
+	@echo "make harden     attacks: hostile files, trees, workspaces and messages, and what they may cost (HOURS=0.5: random damage and sessions)"
 	@echo "make release-check  build all that a release publishes, look into it, install it, start it"
 	@echo "make vscode     install the extension into VS Code, Cursor or VSCodium, and open examples/ (EDITOR_COMMAND=cursor)"
 	@echo "make nvim       open examples/ in Neovim with the server"
@@ -63,7 +63,7 @@ fault-matrix:
 gpu-check:
 	@$(PYTHON) tools/in_project.py -m tests.gpu_check.gpu_check $(GPU_CHECK)
 
-# With HOURS of processor time, random damage instead of the attacks; FUZZ and SEED to see something again.
+# With HOURS of processor time, random damage and sessions instead of the attacks; FUZZ and SEED to see something again.
 harden:
 	@$(PYTHON) tools/in_project.py $(if $(HOURS)$(FUZZ),-m tests.hardening.fuzzing $(HOURS)$(FUZZ) $(SEED),-m pytest tests/hardening -n auto)
 

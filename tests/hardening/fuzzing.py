@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from ranksafe.checker.configuration import load_configuration
 from ranksafe.runs.diagnosis.diagnose import diagnose
@@ -35,7 +34,9 @@ from ranksafe.runs.report.page import report
 from ranksafe.source import parsing
 from ranksafe.source.notebook import NotANotebook, code_cells
 
+from tests.hardening.damage import LONGEST_TEXT, ODD, damaged, odd_value
 from tests.hardening.measured import ROOT
+from tests.hardening.sessions import session
 from tests.hardening.test_hostile_reports import EVENTS, RECORD
 from tests.hardening.test_large_files import analysed
 
@@ -43,59 +44,6 @@ _LONGEST_SECONDS = 60
 _LONGEST_WAIT_SECONDS = 1_800
 """By the clock, for what hangs."""
 _KEPT = ROOT / "build" / "fuzzing"
-_LONGEST_TEXT = 60_000
-_ODD = (
-    *(
-        "\0",
-        "\r",
-        "\r\n",
-        "\f",
-        "\ufeff",
-        "\ud800",
-        "\u2028",
-        "\U0001f525",
-        "\x1b[31m",
-        "\t",
-        "\\\n",
-    ),
-    *(
-        "(",
-        ")",
-        "[",
-        "]",
-        "{",
-        "}",
-        '"""',
-        "'",
-        "#",
-        ":",
-        "=",
-        ",",
-        "@",
-        "*",
-        "-1",
-        "9" * 400,
-        "1e999",
-    ),
-    *(
-        "lambda: ",
-        "await ",
-        "yield ",
-        "async ",
-        "match x:\n",
-        "else:\n",
-        "if dist.get_rank() == 0:\n",
-    ),
-    *(
-        "[rank0]: ",
-        "[rank 7] ",
-        "Traceback (most recent call last):\n",
-        "Root Cause",
-        "null",
-        "NaN",
-        "[[[",
-    ),
-)
 _NOTEBOOK = {
     "nbformat": 4,
     "metadata": {"language_info": {"name": "python"}},
@@ -114,56 +62,13 @@ per-file-ignores = { "tests/*" = ["RS4"] }
 @cache
 def _code() -> list[str]:
     files = [*(ROOT / "server" / "ranksafe").rglob("*.py"), *(ROOT / "rules").rglob("proof/*.py")]
-    return [file.read_text("utf-8")[:_LONGEST_TEXT] for file in sorted(files)]
+    return [file.read_text("utf-8")[:LONGEST_TEXT] for file in sorted(files)]
 
 
 @cache
 def _logs() -> list[str]:
     files = sorted(file for file in (ROOT / "tests" / "runs" / "logs").rglob("*") if file.is_file())
-    return [file.read_text("utf-8", "replace")[:_LONGEST_TEXT] for file in files]
-
-
-def damaged(text: str, others: list[str], choose: random.Random) -> str:
-    """A text after a few random changes."""
-    for _ in range(choose.randint(1, 5)):
-        start = choose.randrange(len(text) + 1)
-        stop = min(len(text), start + choose.choice([0, 1, 3, 30, 400]))
-        other = choose.choice(others)
-        at = choose.randrange(len(other) + 1)
-        new = choose.choice(
-            [
-                "",
-                choose.choice(_ODD),
-                choose.choice(_ODD) * choose.choice([2, 50, 3_000]),
-                text[start:stop] * choose.choice([2, 40]),
-                other[at : at + choose.choice([10, 300, 5_000])],
-            ]
-        )
-        text = text[:start] + new + text[stop:]
-    return text[:_LONGEST_TEXT]
-
-
-def odd_value(value: Any, choose: random.Random) -> Any:
-    """A JSON value in which some are of another kind."""
-    if choose.random() < 0.06:
-        odd = [
-            None,
-            True,
-            -1,
-            10**400,
-            1e308,
-            float("nan"),
-            "",
-            "\ud800<b>",
-            [],
-            {},
-            [[]],
-            {"a": [1]},
-        ]
-        return choose.choice(odd)
-    if isinstance(value, dict):
-        return {name: odd_value(each, choose) for name, each in value.items()}
-    return [odd_value(each, choose) for each in value] if isinstance(value, list) else value
+    return [file.read_text("utf-8", "replace")[:LONGEST_TEXT] for file in files]
 
 
 def _parsed(text: str, choose: random.Random) -> None:
@@ -190,7 +95,7 @@ def code(choose: random.Random) -> Iterator[str]:
     assert document.rule_errors == {}, document.rule_errors
     lines = document.source.lines
     at = choose.randrange(len(lines))
-    edited = "".join([*lines[:at], choose.choice(_ODD) + lines[at], *lines[at + 1 :]])
+    edited = "".join([*lines[:at], choose.choice(ODD) + lines[at], *lines[at + 1 :]])
     document.change(edited, at, at)
     document.settle()
     assert document.rule_errors == {}, document.rule_errors
@@ -245,6 +150,7 @@ TARGETS: dict[str, Callable[[random.Random], Iterator[str]]] = {
     "record": record,
     "notebook": notebook,
     "settings": settings,
+    "session": session,
 }
 """Each yields the text that it makes, then reads it."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import IO, Any, TypeVar
 
 from ranksafe.lsp.transport import MessageSplitter
 
 LONGEST_WAIT_SECONDS = 60.0
+_Client = TypeVar("_Client", bound="PlainClient")
 
 
 class PlainClient:
@@ -27,13 +28,19 @@ class PlainClient:
         self._reading = asyncio.ensure_future(self._read())
 
     @classmethod
-    async def start(cls, command: Sequence[str], environment: Mapping[str, str]) -> PlainClient:
+    async def start(
+        cls: type[_Client],
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        errors: IO[bytes] | None = None,
+    ) -> _Client:
         """Start the server as an editor does: the command's first word is looked for on PATH."""
         process = await asyncio.create_subprocess_exec(
             *command,
             env=dict(environment),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
+            stderr=errors,
         )
         return cls(process)
 
