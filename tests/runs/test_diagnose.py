@@ -838,3 +838,39 @@ retrying.Retried: try {number}
     cause = "\nThe above exception was the direct cause of the following exception:\n\n"
     failure = diagnose(cause.join(link.format(number=number) for number in range(200)))[0]
     assert "try 199" in failure.message
+
+
+def test_of_two_launchers_the_one_whose_ranks_say_why_is_told() -> None:
+    """The other could not bind its port, which is no reason for these ranks to end."""
+    elastic = "/usr/lib/python3.12/site-packages/torch/distributed"
+    log = f"""\
+Traceback (most recent call last):
+  File "/usr/bin/torchrun", line 8, in <module>
+    sys.exit(main())
+  File "{elastic}/run.py", line 901, in main
+    run(args)
+  File "{elastic}/elastic/agent/server/api.py", line 621, in _rendezvous
+    spec.rdzv_handler.next_rendezvous()
+torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, \
+useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use
+"""
+    ranks = """\
+/usr/bin/python: can't open file '/home/a/trian.py': [Errno 2] No such file or directory
+E0423 03:10:00.1 381 api.py:869] failed (exitcode: 2) local_rank: 0 (pid: 77) of binary: python
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+Root Cause (first observed failure):
+[0]:
+  rank      : 0 (local_rank: 0)
+  exitcode  : 2 (pid: 77)
+"""
+    assert diagnose(log)[0].kind == "port-in-use"
+    assert "trian.py" in diagnose(log + ranks)[0].message
+
+
+def test_an_error_long_before_the_end_was_survived() -> None:
+    traceback = 'Traceback (most recent call last):\n  File "/home/a/train.py", line {}, in <module>\n    main()\n'
+    early = traceback.format(4) + "OSError: cannot write the cache\n\n"
+    late = traceback.format(9) + "KeyError: 'text'\n"
+    between = "".join(f"reader waits for shard {number}\n" for number in range(90))
+    assert [each.line for each in diagnose(early + late)] == [4]
+    assert [each.line for each in diagnose(early + between + late)] == [9]

@@ -9,8 +9,7 @@ from typing import Final
 
 from ranksafe.runs.diagnosis.loose_tracebacks import rank_in_record
 from ranksafe.runs.explain.deaths import signal_name
-from ranksafe.runs.explain.printed import is_exception, last_complaint
-from ranksafe.runs.explain.signatures import match
+from ranksafe.runs.explain.printed import last_complaint
 from ranksafe.runs.explain.slurm_tasks import failed_task, tasks_are_ranks
 from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.model import Failure
@@ -43,15 +42,9 @@ def is_of_the_command(failure: Failure) -> bool:
 
 
 def with_complaint(failure: Failure, said: SaidBy) -> Failure:
-    """A failure of which only the status is known, by the last complaint before it."""
+    """A failure of which only the status is known, where the last complaint before it says that it stands."""
     complaint = _complaint(failure, said)
-    if complaint is None:
-        return failure
-    known = match(complaint) if is_exception(complaint) else None
-    if known is not None and not known[0].secondary:
-        kind, code = known[0].kind, known[0].code
-        failure = replace(failure, kind=kind, code=code, message=complaint, explanation=known[1])
-    at = _PRINTED_AT.search(complaint)
+    at = None if complaint is None else _PRINTED_AT.search(complaint)
     return failure if at is None else replace(failure, filename=at["file"], line=int(at["line"]))
 
 
