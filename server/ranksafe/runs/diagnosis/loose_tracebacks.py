@@ -123,9 +123,9 @@ def _first(*numbers: int | None) -> int | None:
 def _add_interleaved(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
     """What several processes raised alike, where each wrote into the others' tracebacks."""
     for lines in said.others:
-        read = interleaved_traceback(lines.once(loose_lines))
-        if read is not None and not follows(read[0]):
-            ranks[NO_RANK] = RankEvidence(NO_RANK, raised=read[0], raised_at=LOOSE)
+        raised = interleaved_traceback(lines.once(loose_lines))
+        if raised is not None and not follows(raised):
+            ranks[NO_RANK] = RankEvidence(NO_RANK, raised=raised, raised_at=LOOSE)
             return
 
 

@@ -24,8 +24,8 @@ _LAST = re.compile(
 )
 
 
-def interleaved_traceback(lines: Sequence[tuple[int, str]]) -> tuple[Raised, int] | None:
-    """What the processes raised, and the number of the line that says so; None where they do not say the same.
+def interleaved_traceback(lines: Sequence[tuple[int, str]]) -> Raised | None:
+    """What the processes raised; None where they do not say the same.
 
     ``lines``: of one stream, without the tracebacks that could be read. The result is made up of several processes'
     lines: all of its frames were printed, and more than once.
@@ -35,15 +35,13 @@ def interleaved_traceback(lines: Sequence[tuple[int, str]]) -> tuple[Raised, int
         return None
     frames: Counter[Frame] = Counter()
     raised: Counter[tuple[str, str]] = Counter()
-    at = -1
-    for number, text in lines:
+    for _, text in lines:
         if found := _FRAME.search(text):
             frames[Frame(found["file"], int(found["line"]), found["function"])] += 1
         elif (last := _LAST.match(text)) and last["type"] not in LAUNCHER_ERRORS and frames:
             raised[(last["type"], with_sorted_sets((last["message"] or "").strip()))] += 1
-            at = number
     chain = tuple(frame for frame, times in frames.items() if times > 1)
     if len(raised) != 1 or not chain:
         return None
     (name, message), _ = raised.popitem()
-    return Raised(name, message, chain), at
+    return Raised(name, message, chain)

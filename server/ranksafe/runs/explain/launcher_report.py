@@ -11,7 +11,6 @@ from typing import Final
 from ranksafe.runs.explain.slurm_tasks import exited_tasks
 
 _SUMMARY = re.compile(
-    r"(?:time\s*: (?P<time>\S+)\s*\n\s*host\s*: (?P<host>\S+)\s*\n\s*)?"
     r"rank\s*: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)\s*\n.*?exitcode\s*: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)"
 )
 _FIRST = re.compile(
@@ -77,7 +76,6 @@ class LauncherReport:
     """The exit code of the only process, from a launcher that starts just one."""
     pids: dict[int, int] = field(default_factory=dict)
     """Of the ranks whose exit is known."""
-    hosts: dict[int, str] = field(default_factory=dict)
     local_ranks: dict[int, int] = field(default_factory=dict)
     """The number of each rank on its machine."""
 
@@ -111,8 +109,6 @@ def _read_torchrun(report: LauncherReport, text: str) -> None:
         rank = int(match["rank"])
         report.exits[rank], report.pids[rank] = int(match["code"]), int(match["pid"])
         report.local_ranks[rank] = int(match["local"])
-        if match["host"]:
-            report.hosts[rank] = match["host"]
     summarised = set(report.pids.values())
     for match in _FAILED.finditer(text):
         # The line knows the rank on its machine only; the summary that follows it, the real one.

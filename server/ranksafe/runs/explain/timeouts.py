@@ -67,7 +67,9 @@ def compare_timeouts(
     listed = ", ".join(
         f"rank {rank}: {op} #{number}" for rank, (number, op) in sorted(waits.items())
     )
-    sizes = _sizes(text)
+    # Of each rank's first timeout: how many elements it brought.
+    works = reversed(list(_WORK.finditer(text)))
+    sizes = {int(each["rank"]): int(each["sent"]) for each in works if each["sent"]}
     number, op = next(iter(waits.values()))
     if len(set(waits.values())) > 1:
         alike = len({number for number, _ in waits.values()}) == 1
@@ -121,15 +123,6 @@ def _waits(text: str) -> dict[int, tuple[int, str]]:
         if number in known:
             waits.setdefault(int(match["rank"]), (number, known[number]))
     return waits
-
-
-def _sizes(text: str) -> dict[int, int]:
-    """How many elements each rank brought to its first timeout's collective."""
-    sizes: dict[int, int] = {}
-    for match in _WORK.finditer(text):
-        if match["sent"]:
-            sizes.setdefault(int(match["rank"]), int(match["sent"]))
-    return sizes
 
 
 def _behind(waits: dict[int, tuple[int, str]]) -> int:
