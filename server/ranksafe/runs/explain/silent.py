@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.explain.collective_order import GROUPS_KIND, KIND
-from ranksafe.runs.explain.evidence import Evidence, RankEvidence, Suspicion
+from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.locate import UserCode, innermost_user_frame
 from ranksafe.runs.model import Failure
 
@@ -43,28 +43,19 @@ def silent_failures(
     found: dict[tuple[str, str | None, int | None], Failure] = {}
     for _, rank in sorted(evidence.ranks.items()):
         for suspicion in rank.suspicions:
-            failure = _failure(suspicion, rank, user_code, language, root_cause)
+            frames = user_code.marked(suspicion.frames)
+            parted = suspicion.kind in _PARTED and not root_cause
+            failure = Failure(
+                kind=suspicion.kind,
+                code=suspicion.code,
+                rank=rank.rank,
+                message=suspicion.message.in_language(language),
+                frames=frames,
+                explanation=_PARTED_HERE if parted else _NO_ERROR,
+                root_cause=root_cause,
+            ).at(innermost_user_frame(frames))
             found.setdefault((failure.kind, failure.filename, failure.line), failure)
     return list(found.values())
-
-
-def _failure(
-    suspicion: Suspicion,
-    rank: RankEvidence,
-    user_code: UserCode,
-    language: Language,
-    root_cause: bool,
-) -> Failure:
-    frames = user_code.marked(suspicion.frames)
-    return Failure(
-        kind=suspicion.kind,
-        code=suspicion.code,
-        rank=rank.rank,
-        message=suspicion.message.in_language(language),
-        frames=frames,
-        explanation=_NO_ERROR if root_cause or suspicion.kind not in _PARTED else _PARTED_HERE,
-        root_cause=root_cause,
-    ).at(innermost_user_frame(frames))
 
 
 _PARTED = frozenset({KIND, GROUPS_KIND})

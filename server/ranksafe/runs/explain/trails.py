@@ -9,23 +9,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ranksafe.runs.explain import parted
 from ranksafe.runs.explain.collective_order import calls_of
 from ranksafe.runs.explain.evidence import entries_of
-from ranksafe.runs.explain.parted import (
-    ENTERED,
-    EXIT_UNDER,
-    EXITS,
-    HANDLER,
-    LOOP,
-    WORDS,
-    Parting,
-    Way,
-    lines_of,
-    own_nodes,
-    scope_at,
-    told,
-    tree_of,
-)
 from ranksafe.source.plain_files import open_plain
 
 RECORD = struct.Struct("<III")
@@ -95,8 +81,11 @@ def _trail(data: bytes, path: Path) -> Trail:
 
 
 def parting_of_trails(
-    waiting: Way, other: Way, trails: Mapping[int, Trail], at: tuple[str, int] | None = None
-) -> Parting | None:
+    waiting: parted.Way,
+    other: parted.Way,
+    trails: Mapping[int, Trail],
+    at: tuple[str, int] | None = None,
+) -> parted.Parting | None:
     """The line after which the two went different ways, in a function that the waiting rank is still in.
 
     ``at``: group and number of the first call in which they differ, where it is known.
@@ -125,12 +114,12 @@ def _common(
 
 
 def _compared(
-    waiting: Way,
-    other: Way,
+    waiting: parted.Way,
+    other: parted.Way,
     one: tuple[Line, ...],
     two: tuple[Line, ...],
     scope_of: Callable[[Line], object],
-) -> Parting | None:
+) -> parted.Parting | None:
     scopes = {scope_of(line) for line in _lines(waiting)}
     ours, theirs = ([line for line in each if scope_of(line) in scopes] for each in (one, two))
     mine = beside = 0
@@ -201,34 +190,34 @@ def _short(
 
 
 def _scope_of(line: Line) -> tuple[str, int] | None:
-    tree = tree_of(Path(line[0]))
-    return None if tree is None else (line[0], getattr(scope_at(tree, line[1]), "lineno", 0))
+    tree = parted.tree_of(Path(line[0]))
+    return None if tree is None else (line[0], getattr(parted.scope_at(tree, line[1]), "lineno", 0))
 
 
-def _in_words(common: Line, one: _Side, other: _Side) -> Parting | None:
+def _in_words(common: Line, one: _Side, other: _Side) -> parted.Parting | None:
     """Whether what follows the last ``common`` line decides where the ranks are now, and how."""
     sides = ((one, other), (other, one))
     for side, beside in sides:
         if side.lines and _is_handler(side.lines[0]):
             filename, line = side.lines[0]
-            return told(HANDLER, filename, _ranks(side, beside), line)
+            return parted.told(parted.HANDLER, filename, _ranks(side, beside), line)
     filename, line = common
-    tree = tree_of(Path(filename))
-    nodes = [] if tree is None else list(own_nodes(scope_at(tree, line)))
+    tree = parted.tree_of(Path(filename))
+    nodes = [] if tree is None else list(parted.own_nodes(parted.scope_at(tree, line)))
     head = next((each for each in nodes if getattr(each, "lineno", 0) == line), None)
     if not isinstance(head, ast.If | ast.For | ast.AsyncFor | ast.While):
         return None
     for side, beside in reversed(sides):
         exit_ = side.exit_in(head, nodes, filename) if isinstance(head, ast.If) else None
         if exit_ is not None:
-            word, ranks = WORDS[type(exit_)], _ranks(beside, side)
-            return told(EXIT_UNDER, filename, ranks, exit_.lineno, line, word=word)
+            word, ranks = parted.WORDS[type(exit_)], _ranks(beside, side)
+            return parted.told(parted.EXIT_UNDER, filename, ranks, exit_.lineno, line, word=word)
     for side, beside in sides:
         if side.is_in(head.body, filename):
-            words = ENTERED if isinstance(head, ast.If) else LOOP
-            return told(words, filename, _ranks(side, beside), line)
+            words = parted.ENTERED if isinstance(head, ast.If) else parted.LOOP
+            return parted.told(words, filename, _ranks(side, beside), line)
         if isinstance(head, ast.If) and side.is_in(head.orelse, filename):
-            return told(ENTERED, filename, _ranks(beside, side), line)
+            return parted.told(parted.ENTERED, filename, _ranks(beside, side), line)
     return None
 
 
@@ -236,12 +225,12 @@ def _in_words(common: Line, one: _Side, other: _Side) -> Parting | None:
 class _Side:
     """A rank, and its lines after the last common one."""
 
-    way: Way
+    way: parted.Way
     lines: Sequence[Line]
 
     def exit_in(self, head: ast.If, nodes: Sequence[ast.AST], filename: str) -> ast.stmt | None:
         """The statement of a branch by which the rank left the loop or the function."""
-        exits = {each.lineno: each for each in nodes if isinstance(each, EXITS)}
+        exits = {each.lineno: each for each in nodes if isinstance(each, parted.EXITS)}
         for file, line in self.lines:
             if file != filename or not head.lineno < line <= (head.end_lineno or 0):
                 return None
@@ -253,18 +242,18 @@ class _Side:
         """Whether the rank has gone into a block and is there now."""
         if not block or not self.lines or self.lines[0][0] != filename:
             return False
-        rows = lines_of(block)
+        rows = parted.lines_of(block)
         return self.lines[0][1] in rows and any(
             file == filename and line in rows for file, line in _lines(self.way)
         )
 
 
-def _lines(way: Way) -> list[Line]:
+def _lines(way: parted.Way) -> list[Line]:
     return [(str(Path(frame.filename).resolve()), frame.line) for frame in way.frames]
 
 
 def _is_handler(line: Line) -> bool:
-    tree = tree_of(Path(line[0]))
+    tree = parted.tree_of(Path(line[0]))
     return tree is not None and any(
         isinstance(node, ast.ExceptHandler) and node.lineno == line[1] for node in ast.walk(tree)
     )
