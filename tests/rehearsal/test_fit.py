@@ -356,12 +356,14 @@ def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> No
             "torch_dtype": "bfloat16", "tie_word_embeddings": False,
         }, file)
     model = AutoModelForCausalLM.from_pretrained("model", device_map={"": 0})
+    assert model.config.name_or_path == model.name_or_path == "model"
     import torch
     model(torch.ones(1, 8, dtype=torch.long, device="cuda"))
     """
     told = fit(script, "--output-format", "json").told
     layer = 4 * 2048 * 2048 + 3 * 2048 * 4096 + 2 * 2048
     count = 2 * 32000 * 2048 + 2 * layer + 2048
+    assert told["run"]["outcome"] == "succeeded", told["run"]
     assert told["peak"]["parts"]["parameters"] == 2 * count
     assert any("built from its configuration" in each for each in told["run"]["modified"])
 

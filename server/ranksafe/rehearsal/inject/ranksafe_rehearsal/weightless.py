@@ -47,6 +47,8 @@ def _hook(module: Any) -> None:
             model = original(cls, None, *arguments, **given)
         finally:
             logger.setLevel(level)
+        # Where it came from: trainers load the tokenizer by it.
+        model.config.name_or_path = model.name_or_path = str(name)
         journal.modified(
             f"{name}: built from its configuration, its weights are not on disk",
             f"{name}：由其配置构建，权重不在磁盘上",
