@@ -189,3 +189,132 @@ def test_a_full_device_gives_its_cache_back_and_tells_true_numbers(rehearse: Reh
     )
     assert part.startswith("CUDA out of memory. Tried to allocate 18.00 MiB. GPU 0 has")
     assert "106.00 MiB memory in use. 96.00 MiB allowed; Of the allocated memory 73.00 MiB" in part
+
+
+TAKE = """
+import json, torch
+def take(mebibytes): return torch.empty(int(mebibytes * 2**20), dtype=torch.uint8, device="cuda")
+told = []
+def tell():
+    sizes = torch.cuda.memory_allocated(), torch.cuda.memory_reserved()
+    told.append([size / 2**20 for size in sizes])
+"""
+
+
+def told_under(
+    rehearse: Rehearse, settings: str, script: str, *, variable: str = "PYTORCH_CUDA_ALLOC_CONF"
+) -> Any:
+    """What a script of takes tells under a text of PYTORCH_CUDA_ALLOC_CONF."""
+    text = TAKE + textwrap.dedent(script) + "print(json.dumps(told))"
+    options = {**settings_of("h100"), "memory_bytes": 400 * MEBIBYTE, "driver_memory_bytes": 0}
+    options["context_memory_bytes"] = 0
+    return last_line(rehearse(text, environment={variable: settings}, **options))
+
+
+GROWS = """
+held = [take(3)]; tell()
+held.append(take(18)); tell()
+held.append(take(30)); tell()
+held.clear(); held.append(take(59)); tell()
+small = take(0.25); tell()
+segments = torch.cuda.memory_snapshot()
+told.append([[each["total_size"] // 2**20, each["is_expandable"]] for each in segments])
+held.clear(); torch.cuda.empty_cache(); tell()
+"""
+
+
+@pytest.mark.parametrize("variable", ["PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"])
+def test_expandable_segments_grow_by_pages(rehearse: Rehearse, variable: str) -> None:
+    told = told_under(rehearse, "expandable_segments:True", GROWS, variable=variable)
+    # Pages of 20 MiB and, of the small pool, of 2 MiB; what is free at the end is used before more is mapped.
+    assert told == [
+        [3, 20],
+        [21, 40],
+        [51, 60],
+        [59, 60],
+        [59.25, 62],
+        [[60, True], [2, True]],
+        [0.25, 2],
+    ]
+
+
+def test_without_expandable_segments_each_size_has_its_own(rehearse: Rehearse) -> None:
+    told = told_under(rehearse, "expandable_segments:False", GROWS)
+    # A rest of 1 MiB is not worth splitting.
+    assert told[:4] == [[3, 20], [21, 38], [51, 68], [60, 128]]
+
+
+def test_pages_without_a_block_are_unmapped_and_filled_again(rehearse: Rehearse) -> None:
+    told = told_under(
+        rehearse,
+        "expandable_segments:True",
+        """
+        first, second, third = take(20), take(20), take(20)
+        del second; torch.cuda.empty_cache(); tell()
+        larger = take(25); tell()  # not in the gap: at the end
+        again = take(20); tell()
+        del larger; last = take(310); tell()  # 40 MiB at the end grow
+        try: take(31)  # 10 MiB are left at the end, and one page
+        except torch.OutOfMemoryError: told.append(torch.cuda.memory_stats()["num_ooms"])
+        """,
+    )
+    assert told == [[40, 40], [65, 80], [80 + 5, 100], [60 + 310, 380], 1]
+
+
+def test_settings_change_while_the_program_runs(rehearse: Rehearse) -> None:
+    told = told_under(
+        rehearse,
+        "",
+        """
+        torch._C._accelerator_setAllocatorSettings("expandable_segments:True")
+        first = take(25); tell()
+        torch.cuda.memory._set_allocator_settings("expandable_segments:False")
+        second = take(12); tell()  # not in what is free there
+        told.append(torch._C._accelerator_getAllocatorSettings())
+        """,
+    )
+    assert told == [[25, 40], [37, 52], "expandable_segments:False"]
+
+
+def test_large_blocks_stay_whole_and_sizes_are_rounded(rehearse: Rehearse) -> None:
+    told = told_under(
+        rehearse,
+        "max_split_size_mb:20, roundup_power2_divisions:[16:1,64:4,128:2,>:8]",
+        """
+        cached = take(30); del cached; tell()
+        first = take(14.5); tell()  # 30 may not be split
+        second = take(25); tell()  # takes all of it
+        del second
+        third = take(65); tell()  # 64 and a quarter
+        fourth = take(130); tell()  # 128 and an eighth
+        told.append(torch.cuda.memory_stats()["max_split_size"])
+        """,
+    )
+    assert told == [[0, 30], [14.5, 46], [44.5, 46], [94.5, 126], [238.5, 270], 20 * MEBIBYTE]
+
+
+def test_unused_segments_are_collected_above_the_threshold(rehearse: Rehearse) -> None:
+    script = """
+    torch.cuda.set_per_process_memory_fraction(0.5)
+    first, second = take(60), take(50)
+    del first, second
+    third = take(70); tell()
+    """
+    assert told_under(rehearse, "garbage_collection_threshold:0.5", script) == [[70, 70]]
+    assert told_under(rehearse, "garbage_collection_threshold:0.6", script) == [[70, 180]]
+
+
+def test_what_is_not_modelled_is_named_and_what_is_wrong_fails(rehearse: Rehearse) -> None:
+    done = rehearse(
+        TAKE + "take(1)",
+        environment={"PYTORCH_CUDA_ALLOC_CONF": "pinned_use_background_threads:True,tides:high"},
+        **settings_of("h100"),
+    )
+    assert done.returncode == 0, done.stderr
+    named = [each["message"]["en"] for each in done.events("modified")]
+    assert [text for text in named if "ALLOC_CONF" in text] == [
+        "tides:high of PYTORCH_CUDA_ALLOC_CONF is not modelled: memory is given out as without it"
+    ]
+    wrong = {"PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:4"}
+    done = rehearse(TAKE + "take(1)", environment=wrong, **settings_of("h100"))
+    assert "max_split_size_mb too small, must be >= 20" in done.stderr

@@ -10,7 +10,7 @@ from typing import Any
 INVALID_DEVICE = 101
 """What CUDA calls ``cudaErrorInvalidDevice``."""
 MEMORY_STATISTICS = 7 * 3 * 4 + 5
-_BLOCK_NUMBERS = 6
+_BLOCK_NUMBERS = 7
 FORECAST_NUMBERS = 6 + 5 * 2
 _FORECAST_BLOCK_NUMBERS = 4
 
@@ -145,7 +145,7 @@ class DeviceLibrary:
         return list(values)
 
     def memory_blocks(self, device: int) -> list[list[int]]:
-        """All blocks by address, each as six numbers, in the order of native/src/c_interface.cpp."""
+        """All blocks by address, each as seven numbers, in the order of native/src/c_interface.cpp."""
         return self._rows("ranksafe_memory_blocks", device, _BLOCK_NUMBERS)
 
     def _rows(self, function: str, device: int, numbers: int) -> list[list[int]]:
@@ -181,6 +181,17 @@ class DeviceLibrary:
     def empty_cache(self, device: int) -> None:
         """Give back what is reserved and not allocated."""
         self._function("ranksafe_empty_cache", None, ctypes.c_int)(device)
+
+    def allocator_settings(
+        self, expandable: bool, sizes: Sequence[int], threshold: float, divisions: Sequence[int]
+    ) -> None:
+        """Say by which settings all devices' memory is given out, in the form of native/src/c_interface.cpp."""
+        numbers = ctypes.POINTER(ctypes.c_int64)
+        call = self._function(
+            "ranksafe_allocator_settings", None, ctypes.c_int, numbers, ctypes.c_double, numbers
+        )
+        as_numbers = ctypes.c_int64 * len(sizes), ctypes.c_int64 * len(divisions)
+        call(expandable, as_numbers[0](*sizes), threshold, as_numbers[1](*divisions))
 
     def memory_fraction(self, device: int) -> float:
         """The part of a device's memory that this process may use."""

@@ -22,9 +22,11 @@
 //       allocated_bytes, reserved_bytes, inactive_split_bytes and requested_bytes in all, small and large pools the current,
 //       peak, allocated and freed amount; then num_alloc_retries, num_ooms, num_sync_all_streams, num_device_alloc,
 //       num_device_free
-//   ranksafe_memory_blocks(device, values, capacity)     fills 6 numbers for each block: its segment's address, its own,
-//       size, requested bytes (0: free), stream, 1 in the large pool; returns the number of blocks, of which only those
+//   ranksafe_memory_blocks(device, values, capacity)     fills 7 numbers for each block: its segment's address, its own,
+//       size, requested bytes (0: free), stream, 1 in the large pool, 1 in an expandable segment; returns the number of blocks, of which only those
 //       that fit `capacity` blocks are written
+//   ranksafe_allocator_settings(expandable, sizes, threshold, divisions)   of all devices' allocators; sizes are those of
+//       max_split_size_mb, max_non_split_rounding_mb and large_segment_size_mb in bytes, divisions are 16
 //   ranksafe_memory_reset_peak(device), ranksafe_memory_reset_accumulated(device)
 //   ranksafe_memory_total(), ranksafe_memory_in_use(device)   bytes
 //   ranksafe_empty_cache(device), ranksafe_set_memory_fraction(device, fraction), ranksafe_memory_fraction(device)
@@ -55,6 +57,8 @@
 #include "streams_and_events.h"
 
 #include <ATen/native/Resize.h>
+
+#include <algorithm>
 
 #ifdef _WIN32
 #define RANKSAFE_EXPORT extern "C" __declspec(dllexport)
@@ -197,7 +201,13 @@ RANKSAFE_EXPORT int64_t ranksafe_memory_blocks(int device, int64_t* values, int6
       break;
     }
     for (const int64_t value :
-         {block.segment, block.address, block.size, block.requested, block.stream, int64_t{block.large_pool}}) {
+         {block.segment,
+          block.address,
+          block.size,
+          block.requested,
+          block.stream,
+          int64_t{block.large_pool},
+          int64_t{block.expandable}}) {
       *values++ = value;
     }
   }
@@ -226,6 +236,13 @@ RANKSAFE_EXPORT void ranksafe_empty_cache(int device) {
 
 RANKSAFE_EXPORT void ranksafe_set_memory_fraction(int device, double fraction) {
   ranksafe::set_memory_fraction(device, fraction);
+}
+
+RANKSAFE_EXPORT void ranksafe_allocator_settings(
+    int expandable, const int64_t* sizes, double threshold, const int64_t* divisions) {
+  ranksafe::AllocatorSettings settings{expandable != 0, sizes[0], sizes[1], sizes[2], threshold};
+  std::copy_n(divisions, settings.divisions.size(), settings.divisions.begin());
+  ranksafe::configure_allocators(settings);
 }
 
 RANKSAFE_EXPORT double ranksafe_memory_fraction(int device) {

@@ -17,6 +17,8 @@
 namespace ranksafe {
 namespace {
 
+constexpr int64_t kUnboundedAddresses = int64_t{1} << 44;
+
 struct Account {
   std::mutex mutex;
   CachingAllocator allocator;
@@ -40,13 +42,14 @@ std::optional<int64_t> allowed_bytes(const Account& account) {
   return static_cast<int64_t>(*account.fraction * static_cast<double>(device_capacity().memory));
 }
 
-int64_t bytes_for_segments(const Account& account) {
+Room room_of(const Account& account) {
   if (is_forecast_unbounded()) {
-    return allowed_bytes(account).value_or(std::numeric_limits<int64_t>::max());
+    return {std::numeric_limits<int64_t>::max() / 2, allowed_bytes(account), kUnboundedAddresses};
   }
   const DeviceCapacity capacity = device_capacity();
   const int64_t left = capacity.memory - capacity.driver - capacity.context;
-  return std::min(left, allowed_bytes(account).value_or(left));
+  // 1 1/8 of the memory, as torch reserves of addresses.
+  return {left, allowed_bytes(account), capacity.memory + capacity.memory / 8};
 }
 
 // The text of torch 2.11 on an H100 (tests/gpu_check/measured).
@@ -55,7 +58,7 @@ std::string out_of_memory_text(c10::DeviceIndex device, int64_t bytes, const Acc
   const int64_t allocated = account.allocator.statistics().allocated_bytes[kBothPools].current;
   const int64_t of_process = capacity.context + account.reserved();
   const std::optional<int64_t> allowed = allowed_bytes(account);
-  return "CUDA out of memory. Tried to allocate " + format_bytes(segment_bytes(bytes)) + ". GPU " +
+  return "CUDA out of memory. Tried to allocate " + format_bytes(account.allocator.segment_bytes(bytes)) + ". GPU " +
       std::to_string(static_cast<int>(device)) + " has a total capacity of " + format_bytes(capacity.memory) +
       " of which " + format_bytes(std::max<int64_t>(capacity.memory - capacity.driver - of_process, 0)) +
       " is free. Including non-PyTorch memory, this process has " + format_bytes(of_process) + " memory in use. " +
@@ -91,7 +94,7 @@ Block* take_block(c10::DeviceIndex device, int64_t bytes) {
   std::string full;
   {
     std::lock_guard<std::mutex> lock(account.mutex);
-    block = account.allocator.take(bytes, stream, bytes_for_segments(account));
+    block = account.allocator.take(bytes, stream, room_of(account));
     if (block == nullptr) {
       full = out_of_memory_text(device, bytes, account);
       account.peak.refuse(bytes, account.allocator.statistics());
@@ -161,14 +164,32 @@ double memory_fraction(int device) {
   return account.fraction.value_or(1.0);
 }
 
+void configure_allocators(const AllocatorSettings& settings) {
+  for (Account& account : accounts()) {
+    std::lock_guard<std::mutex> lock(account.mutex);
+    account.allocator.configure(settings);
+  }
+}
+
 std::vector<BlockOfSegment> memory_blocks(int device) {
   Account& account = accounts().at(device);
   std::lock_guard<std::mutex> lock(account.mutex);
   std::vector<BlockOfSegment> blocks;
   for (const Block* first : account.allocator.segments()) {
+    int64_t segment = first->address;
     for (const Block* block = first; block != nullptr; block = block->next) {
+      if (!block->mapped) {
+        segment = block->address + block->size;
+        continue;
+      }
       blocks.push_back(
-          {first->address, block->address, block->size, block->requested, block->stream, block->pool == kLargePool});
+          {segment,
+           block->address,
+           block->size,
+           block->requested,
+           block->stream,
+           block->pool == kLargePool,
+           block->expandable != nullptr});
     }
   }
   return blocks;

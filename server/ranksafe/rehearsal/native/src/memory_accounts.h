@@ -28,6 +28,8 @@ int64_t memory_in_use(int device);
 // The part of the capacity that this process may use, from 0 to 1.
 void set_memory_fraction(int device, double fraction);
 double memory_fraction(int device);
+// Of all devices, from now on.
+void configure_allocators(const AllocatorSettings& settings);
 
 struct BlockOfSegment {
   int64_t segment; // its address
@@ -36,8 +38,9 @@ struct BlockOfSegment {
   int64_t requested; // 0: free
   c10::StreamId stream;
   bool large_pool;
+  bool expandable;
 };
-// By address.
+// By address. Each mapped part of an expandable segment counts as one.
 std::vector<BlockOfSegment> memory_blocks(int device);
 
 // Of a forecast; nothing otherwise, and for a device that there cannot be.

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from ..state import devices
+from . import allocator_settings
 from .generators import default_generator
 from .properties import get_device_properties
 
@@ -55,6 +56,7 @@ def init() -> None:
     known = devices()
     if known.settle() == 0:
         raise RuntimeError("No CUDA GPUs are available")
+    allocator_settings.begin()
     cuda = _torch().cuda
     cuda._get_device_properties = get_device_properties
     cuda.default_generators = tuple(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from itertools import groupby
 from typing import Any
 
 from .. import journal
 from ..limits import refuse
 from ..state import devices
+from . import allocator_settings
 from .current_device import initialize_lazily
 
 _BY_POOL = (
@@ -41,12 +41,12 @@ def memory_stats(device: int) -> dict[str, Any]:
     }
     told.update((name, next(values)) for name in _COUNTS)
     nothing = dict.fromkeys(_AMOUNTS, 0)
-    # No work is ever pending on a block, and no block is kept whole for its size.
+    # No work is ever pending on a block; blocks that are kept whole for their size are not counted.
     return {
         **told,
         "active": told["allocation"],
         "active_bytes": told["allocated_bytes"],
-        "max_split_size": -1,
+        "max_split_size": allocator_settings.largest_split(),
         "oversize_allocations": nothing,
         "oversize_segments": nothing,
     }
@@ -92,15 +92,13 @@ def snapshot(*_: Any) -> dict[str, Any]:
             )
         ],
         "device_traces": [[] for _device in devices().physical],
-        "allocator_settings": {
-            "PYTORCH_CUDA_ALLOC_CONF": os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
-        },
+        "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": allocator_settings.told()},
         "external_annotations": [],
     }
 
 
 def _segment(device: int, rows: list[list[int]]) -> dict[str, Any]:
-    segment, _, _, _, stream, is_large = rows[0]
+    segment, _, _, _, stream, is_large, is_expandable = rows[0]
     blocks: list[dict[str, Any]] = [
         {
             "address": address,
@@ -109,9 +107,9 @@ def _segment(device: int, rows: list[list[int]]) -> dict[str, Any]:
             "state": "active_allocated" if requested else "inactive",
             "frames": [],
         }
-        for _, address, size, requested, _, _ in rows
+        for _, address, size, requested, *_ in rows
     ]
-    allocated = sum(size for _, _, size, requested, _, _ in rows if requested)
+    allocated = sum(size for _, _, size, requested, *_ in rows if requested)
     return {
         "device": device,
         "address": segment,
@@ -122,7 +120,7 @@ def _segment(device: int, rows: list[list[int]]) -> dict[str, Any]:
         "stream": stream,
         "segment_type": "large" if is_large else "small",
         "segment_pool_id": (0, 0),
-        "is_expandable": False,
+        "is_expandable": bool(is_expandable),
         "frames": [],
         "blocks": blocks,
     }
@@ -241,7 +239,9 @@ def bindings() -> dict[str, Any]:
         "_cuda_cudaCachingAllocator_raw_delete": raw_delete,
         "_cuda_cudaCachingAllocator_enable": _nothing,
         "_cuda_cudaCachingAllocator_is_enabled": lambda: True,
-        "_cuda_cudaCachingAllocator_set_allocator_settings": _nothing,
+        "_cuda_cudaCachingAllocator_set_allocator_settings": allocator_settings.change,
+        "_accelerator_setAllocatorSettings": allocator_settings.change,
+        "_accelerator_getAllocatorSettings": allocator_settings.told,
         "_cuda_cudaHostAllocator": lambda: 0,
         "_cuda_beginAllocateToPool": _nothing,
         "_cuda_beginAllocateCurrentStreamToPool": _nothing,
