@@ -29,17 +29,19 @@ HERE: Final = "file:///HERE"
 """In the steps, for the folder that they are played in."""
 _UNITS: Final = {"utf-8": 1, "utf-16": 2, "utf-32": 4}
 _LONGEST: Final = 6_000
+_SEEN: Final = "  # ranksafe: ignore[RS201]\n"
+"""Has a finding of its own wherever it stands, which tells of any text that got lost before it."""
 _SETTINGS: Final[list[dict[str, Any]]] = [
     {"gpus": 1},
     {"gpus": 8, "launcher": "torchrun"},
-    {"select": ["RS4"]},
+    {"select": ["RS4", "RS001"]},
     {"ignore": ["RS401", "RS402", "RS301"]},
     {"launcher": "accelerate", "gpus": "many", "select": 5},
 ]
 _CONFIGURATIONS: Final = [
     '[tool.ranksafe]\nignore = ["RS4"]\n',
     "[tool.ranksafe]\ngpus = 1\n",
-    '[tool.ranksafe]\nlauncher = "torchrun"\nselect = ["RS3", "RS4", "RS2"]\n',
+    '[tool.ranksafe]\nlauncher = "torchrun"\nselect = ["RS3", "RS4", "RS001"]\n',
     "[tool.ranksafe\n",
 ]
 
@@ -104,6 +106,14 @@ class Model:
                 return None
             text = text[:start] + change["text"] + text[end:]
         return text
+
+    def difference(self, text: str, new: str) -> Message:
+        """The change that makes one of the other."""
+        start = _same(text, new)
+        same = _same(text[start:][::-1], new[start:][::-1])
+        first, last = (self.position(text, at) for at in (start, len(text) - same))
+        change = {"range": {"start": first, "end": last}, "text": new[start : len(new) - same]}
+        return change if self.changed(text, [change]) == new else {"text": new}
 
     # -- messages
 
@@ -192,7 +202,7 @@ class Model:
         return [*self.texts, *self.notebooks]
 
     def repairs(self) -> Iterator[Message]:
-        """What does not parse keeps findings of what it was: it is opened anew."""
+        """What does not parse keeps findings of what it was, and is opened anew; the rest gets one more finding."""
         for uri in self.documents():
             if uri in self.notebooks:
                 order = [cell for cell in self.notebooks[uri] if cell in self.cells]
@@ -204,6 +214,10 @@ class Model:
                 opening = self.opening(uri)
                 yield self.closing(uri)
                 yield opening
+            elif uri in self.texts:
+                changes = [self.difference(text, f"{text}\nimport torch{_SEEN}")]
+                about = {"uri": uri, "version": 99}
+                yield _note("textDocument/didChange", textDocument=about, contentChanges=changes)
 
 
 def _lines(text: str) -> list[str]:
@@ -294,11 +308,7 @@ class Story:
             new = random_edit(text, self.choose).text
             if self.choose.random() < 0.2:
                 return {"text": new}
-            start = _same(text, new)
-            same = _same(text[start:][::-1], new[start:][::-1])
-            first, last = (self.model.position(text, at) for at in (start, len(text) - same))
-            new = new[start : len(new) - same]
-            return {"range": {"start": first, "end": last}, "text": new}
+            return self.model.difference(text, new)
         places = sorted(
             (self._place(text) for _ in "12"), key=lambda place: self.model.offset(text, place)
         )
@@ -306,7 +316,9 @@ class Story:
             places.reverse()
         if self.choose.random() < 0.5:
             places[1] = places[0]
-        new = self.choose.choice([*ODD, "", "", "\n", "dist.barrier()\n", "\N{FIRE}"])
+        new = self.choose.choice(
+            [*ODD, "", "", "\n", "dist.barrier()\n", *[_SEEN, "# \N{FIRE}" + _SEEN] * 9]
+        )
         return {"range": {"start": places[0], "end": places[1]}, "text": new}
 
     def edit(self, times: int = 1) -> None:
@@ -319,6 +331,9 @@ class Story:
             if changed is not None and len(changed) > 3 * _LONGEST:
                 changes = [{"text": self.choose.choice(_texts())}]
                 changed = changes[0]["text"]
+            if changed is not None and text and not _parses(changed) and self.choose.random() < 0.8:
+                changes.append(self.model.difference(changed, text))
+                changed = text
             text = changed
             about = {"uri": uri, "version": self.choose.choice([0, 2, 2, 2, 9, -1])}
             messages.append(
