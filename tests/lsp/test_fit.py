@@ -221,6 +221,7 @@ async def test_memory_that_runs_out_is_drawn_on_its_line_with_what_holds_it(
 
 @needs_torch
 @pytest.mark.torch
+@pytest.mark.long
 async def test_what_would_make_it_fit_is_found_told_and_written_into_the_script(
     start_editor: StartEditor, applied: Callable[[str, Sequence[types.TextEdit]], str]
 ) -> None:
@@ -274,6 +275,7 @@ async def test_what_would_make_it_fit_is_found_told_and_written_into_the_script(
 
 @needs_torch
 @pytest.mark.torch
+@pytest.mark.long
 async def test_what_the_script_alone_says_is_tried_without_touching_it(
     start_editor: StartEditor, applied: Callable[[str, Sequence[types.TextEdit]], str]
 ) -> None:

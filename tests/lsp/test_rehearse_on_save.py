@@ -12,6 +12,7 @@ from .conftest import Editor, StartEditor
 TORCH_PYTHON = os.environ.get("RANKSAFE_TEST_TORCH_PYTHON")
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.torch,
     pytest.mark.skipif(
         TORCH_PYTHON is None and os.environ.get("CI") != "true",

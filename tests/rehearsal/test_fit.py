@@ -414,6 +414,7 @@ def test_what_would_make_it_fit_is_found_by_running_it(fit: Fit) -> None:
     assert again["needs"] == smaller["needs"]
 
 
+@pytest.mark.long
 def test_what_stands_in_the_script_alone_is_tried_with_another_text(
     fit: Fit, tmp_path: Path
 ) -> None:

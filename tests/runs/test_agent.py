@@ -337,7 +337,7 @@ def wait():
     time.sleep(1.6)
     os.kill(os.getpid(), signal.SIGKILL)
 
-no_line = bytes([0xFF])
+no_line = bytes([0xFF]) if sys.version_info >= (3, 11) else bytes([16, 0x80])
 length = len(wait.__code__.co_code) // 16 + 1
 wait.__code__ = wait.__code__.replace(co_linetable=no_line * length)
 wait()

@@ -201,7 +201,7 @@ class _PlainObject(_NoCertificate):
     def read(self, length: int = 1024, buffer: Any = None) -> Any:
         data = self._incoming.read(length if buffer is None else min(length, len(buffer)))
         if not data and not self._incoming.eof:
-            raise ssl.SSLWantReadError
+            raise ssl.SSLWantReadError(ssl.SSL_ERROR_WANT_READ, "there is nothing to read yet")
         if buffer is None:
             return data
         buffer[: len(data)] = data
