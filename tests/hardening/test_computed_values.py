@@ -88,9 +88,9 @@ def checked(folder: Path, attack: str) -> Measured:
     return ranksafe("check", "--no-cache", "--gpus=2", "train.py", folder=folder)
 
 
-@pytest.fixture(scope="module")
-def harmless(tmp_path_factory: pytest.TempPathFactory) -> Measured:
-    found = checked(tmp_path_factory.mktemp("harmless") / "project", "pass")
+@pytest.fixture
+def harmless(tmp_path: Path) -> Measured:
+    found = checked(tmp_path / "harmless", "pass")
     assert found.out.count("warning[RS401]") == 2
     return found
 
