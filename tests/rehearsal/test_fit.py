@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from ranksafe.runs.proofs.environment import overlay_for
 from ranksafe.runs.records.forecast import load_forecast
 from ranksafe.runs.records.kept_runs import run_named
 from ranksafe.runs.report.facts import repeat_command
@@ -65,9 +66,13 @@ def fit(rehearsal_environment: RehearsalEnvironment, tmp_path: Path) -> Fit:
     project = tmp_path / "project"
     project.mkdir()
 
-    def call(script: str, *words: str, gpus: int = 1, stop_at: str = "") -> Answer:
+    def call(
+        script: str, *words: str, gpus: int = 1, stop_at: str = "", packages: Sequence[str] = ()
+    ) -> Answer:
         (project / "train.py").write_text(textwrap.dedent(script), encoding="utf-8")
         paths = [str(ROOT / "server"), str(ROOT / "rules")]
+        overlay = overlay_for(packages, rehearsal_environment.interpreter, lambda text: None)
+        paths += [] if overlay is None else [str(overlay)]
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         process = subprocess.Popen(
             [
@@ -366,6 +371,29 @@ def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> No
     assert told["run"]["outcome"] == "succeeded", told["run"]
     assert told["peak"]["parts"]["parameters"] == 2 * count
     assert any("built from its configuration" in each for each in told["run"]["modified"])
+
+
+def test_a_model_of_diffusers_without_weights_is_built_from_its_configuration(fit: Fit) -> None:
+    script = """
+    import json, os, torch
+    from diffusers import AutoencoderKL
+    os.makedirs("whole/part", exist_ok=True)
+    with open("whole/part/config.json", "w") as file:
+        json.dump({
+            "_class_name": "AutoencoderKL", "block_out_channels": [128, 256, 512, 512], "layers_per_block": 2,
+            "down_block_types": ["DownEncoderBlock2D"] * 4, "up_block_types": ["UpDecoderBlock2D"] * 4,
+        }, file)
+    model = AutoencoderKL.from_pretrained("whole", subfolder="part", torch_dtype=torch.float16)
+    assert not model.training
+    assert sum(each.numel() for each in model.parameters()) > 2**24
+    model.cuda()
+    held = torch.cuda.memory_allocated()
+    assert held >= 2 * sum(each.numel() for each in model.parameters())
+    assert all(each.dtype is torch.float16 for each in model.parameters())
+    """
+    told = fit(script, "--output-format", "json", packages=["diffusers==0.42.1"]).told
+    assert told["run"]["outcome"] == "succeeded", told["run"]
+    assert any("whole/part: built from its" in each for each in told["run"]["modified"])
 
 
 EXPOSED = """

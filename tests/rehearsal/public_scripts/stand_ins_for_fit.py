@@ -74,11 +74,11 @@ _HUB: dict[str, tuple[str, str, Row, Callable[[int], Row]]] = {
     ),
     "lambdalabs/naruto-blip-captions": (
         *("default", "test", {"image": _PICTURE, "text": _TEXT}),
-        lambda at: {"image": {"bytes": _picture(1024), "path": None}, "text": words(20, at)},
+        lambda at: {"image": {"bytes": _picture(1024), "path": ""}, "text": words(20, at)},
     ),
     "huggan/flowers-102-categories": (
         *("default", "test", {"image": _PICTURE}),
-        lambda at: {"image": {"bytes": _picture(128), "path": None}},
+        lambda at: {"image": {"bytes": _picture(128), "path": ""}},
     ),
 }
 
