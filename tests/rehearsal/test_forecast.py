@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ranksafe.runs.proofs.environment import overlay_for
 
 from .conftest import Rehearse, Rehearsed
 from .one_device import PROGRAMS, SETTINGS_OF_TORCH_2_11, last_line, measured, settings_of
@@ -256,3 +257,49 @@ def test_compiled_flex_attention_keeps_no_scores(rehearse: Rehearse) -> None:
     # A matrix of scores: 8 heads of 4096 times 4096 numbers of 4 bytes.
     assert all(int(mebibytes) > 512 for _, mebibytes in told[:2])
     assert all(int(mebibytes) < 40 for _, mebibytes in told[2:])
+
+
+BITSANDBYTES = """
+import sys
+sys.path.insert(0, {overlay!r})
+import bitsandbytes, json, torch
+from torch import nn
+SIZE = 4096
+told = []
+def tell(held): told.append(torch.cuda.memory_allocated() - held)
+layers = [nn.Linear(SIZE, SIZE, bias=False, device="cuda") for _ in range(2)]
+for name in ("AdamW8bit", "PagedAdamW8bit"):
+    optimizer = getattr(bitsandbytes.optim, name)([layer.weight for layer in layers])
+    for layer in layers:
+        layer.weight.grad = torch.empty_like(layer.weight)
+    held = torch.cuda.memory_allocated()
+    optimizer.step()
+    tell(held)
+    del optimizer
+for twice in (False, True):
+    held = torch.cuda.memory_allocated()
+    layers.append(bitsandbytes.nn.Linear4bit(SIZE, SIZE, bias=False, compress_statistics=twice).cuda())
+    tell(held)
+    layers[-1](torch.randn(256, SIZE, device="cuda", requires_grad=True)).sum().backward()
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.long
+def test_bitsandbytes_takes_what_its_states_and_weights_take(
+    rehearse: Rehearse, torch_python: Path
+) -> None:
+    overlay = overlay_for(["bitsandbytes==0.50.2"], torch_python, lambda _: None)
+    eight, paged, four, twice = last_line(
+        forecast(rehearse, BITSANDBYTES.format(overlay=str(overlay)))
+    )
+    elements = 4096 * 4096
+    scales, maps = 2 * 4 * (elements // 256), 2 * 4 * 256
+    assert eight == 2 * (2 * elements + scales) + maps
+    # The states are on the host; their scales are not.
+    assert paged == 2 * scales + maps
+    table = 512  # 16 values of 4 bytes
+    assert four == elements // 2 + 4 * (elements // 64) + table
+    # Scales of one byte, with scales of their own, the table of those, which is kept and copied, and one offset.
+    again = elements // 64 + 4 * (elements // 64 // 256) + 2 * 4 * 256 + 512
+    assert twice == elements // 2 + again + table

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from types import ModuleType
 from typing import Any, NoReturn
 
 from . import importing
+from .journal import modified
 from .limits import note, refuse
 from .settings import Settings
 
@@ -38,7 +40,8 @@ def install(settings: Settings) -> None:
     """Watch the packages' imports."""
     for name in (*PACKAGES, *_COMPILED):
         importing.on_import_error(name, functools.partial(_failed, _COMPILED.get(name, name)))
-    importing.after_import(_BITSANDBYTES_LIBRARY, _refuse_bitsandbytes)
+    replace = _shapes_of_bitsandbytes if settings.forecast else _refuse_bitsandbytes
+    importing.after_import(_BITSANDBYTES_LIBRARY, replace)
     importing.after_import(_DEEPSPEED_BUILDER, _refuse_deepspeed)
 
 
@@ -99,13 +102,35 @@ class _NoLibrary:
     def __getitem__(self, name: str) -> Any:
         return functools.partial(self._refuse, name)
 
-    def _refuse(self, name: str, *_: Any, **__: Any) -> None:
+    def _refuse(self, name: str, *_: Any, **__: Any) -> Any:
         refuse_package(self._package, name)
 
 
 def _refuse_bitsandbytes(module: Any) -> None:
     """Its library for CUDA cannot be loaded; bitsandbytes 0.49 would tell the user to reinstall it."""
     module.lib = _NoLibrary("bitsandbytes")
+
+
+class _WithoutValues(_NoLibrary):
+    """In a forecast: every function of bitsandbytes writes into tensors that its caller has made (read in 0.50).
+
+    One takes managed memory, which paged optimizers keep on the host.
+    """
+
+    def _refuse(self, name: str, *arguments: Any, **_: Any) -> Any:
+        if name != "cget_managed_ptr":
+            return 0
+        take = ctypes.CDLL(None).calloc
+        take.restype, take.argtypes = ctypes.c_void_p, [ctypes.c_size_t, ctypes.c_size_t]
+        return int(take(arguments[0], 1))
+
+
+def _shapes_of_bitsandbytes(module: Any) -> None:
+    module.lib = _WithoutValues("bitsandbytes")
+    modified(
+        "bitsandbytes takes its memory and computes nothing",
+        "bitsandbytes 只占用显存，不做计算",
+    )
 
 
 def _refuse_deepspeed(module: ModuleType) -> None:
