@@ -273,6 +273,18 @@ def test_memory_that_runs_out_is_told_on_its_line_with_what_it_would_take(fit: F
     assert "does not fit 1 × NVIDIA H100 80GB HBM3: needs 5." in told["summary"]
 
 
+def test_what_is_compiled_and_called_alone_needs_less(fit: Fit) -> None:
+    """Libraries decorate helpers that a program never calls."""
+    helper = LAYERS.replace(
+        "SIZE, LAYERS", "helper = torch.compile(lambda given: given)\nSIZE, LAYERS"
+    )
+    summary = fit(helper, "--output-format", "json", "--gpu-memory", "512MiB").told["summary"]
+    assert summary.startswith("does not fit")
+    called = LAYERS.replace("optimizer =", "model = torch.compile(model)\noptimizer =")
+    summary = fit(called, "--output-format", "json", "--gpu-memory", "512MiB").told["summary"]
+    assert summary.startswith("tight")
+
+
 def test_a_process_that_leaves_at_once_is_forecast_all_the_same(fit: Fit) -> None:
     script = """
     import os, torch

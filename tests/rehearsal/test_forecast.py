@@ -228,6 +228,23 @@ def test_ranks_agree_without_sending_values(rehearse: Rehearse) -> None:
     assert "2097152" in done.stderr
 
 
+def test_a_scatter_of_small_parts_of_a_large_whole_arrives(rehearse: Rehearse) -> None:
+    """The root has more than the size from which tensors have no values, the others less."""
+    program = """
+    import torch, torch.distributed as dist
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+    torch.cuda.set_device(rank)
+    part = torch.zeros(150_000, device="cuda")
+    parts = [torch.full_like(part, peer + 5) for peer in range(2)] if rank == 0 else None
+    dist.scatter(part, parts, src=0)
+    print("part", rank, part[-1].item(), flush=True)
+    """
+    done = forecast(rehearse, program, devices=2, launcher="torchrun")
+    assert done.returncode == 0, done.stderr
+    assert {"part 0 5.0", "part 1 6.0"} <= set(done.lines)
+
+
 def test_compiled_flex_attention_keeps_no_scores(rehearse: Rehearse) -> None:
     """As torch's own kernels; uncompiled it makes all scores, on a device as here."""
     program = """

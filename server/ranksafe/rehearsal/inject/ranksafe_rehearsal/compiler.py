@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from . import importing, journal
 from .limits import refuse
 
-asked = [False]
-"""Whether the program wanted anything compiled."""
+called = [False]
+"""Whether the program has called anything that would have been compiled into kernels; known in a forecast only."""
 _MAKES_KERNELS = "inductor"
 """The backend of ``torch.compile`` unless another is asked for; those for debugging run operator by operator."""
 
@@ -34,7 +34,6 @@ def install(torch: Any, *, notes_calls: bool) -> None:
 
     @functools.wraps(original)
     def compile_eagerly(model: Any = None, **options: Any) -> Any:
-        asked[0] = True
         journal.modified(
             "torch.compile left the code as it is (eager)",
             "torch.compile 未编译代码，按原样（eager）执行",
@@ -53,8 +52,10 @@ def install(torch: Any, *, notes_calls: bool) -> None:
 def _wrapped(torch: Any, model: Any, notes_calls: bool) -> Any:
     """A module compiles to an ``OptimizedModule``, whose names of parameters begin with ``_orig_mod.``."""
     if not isinstance(model, torch.nn.Module):
-        is_plain = isinstance(model, (FunctionType, MethodType))
-        return _noted(model) if notes_calls and is_plain else model
+        if notes_calls and isinstance(model, (FunctionType, MethodType)):
+            return _noted(model)
+        called[0] = called[0] or notes_calls  # another callable, whose calls nobody sees
+        return model
     try:
         from torch._dynamo.eval_frame import OptimizedModule, _NullDecorator
 
@@ -71,6 +72,7 @@ def _wrapped(torch: Any, model: Any, notes_calls: bool) -> Any:
 def _noted(function: Any) -> Any:
     @functools.wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
+        called[0] = True
         _here.depth += 1
         try:
             return function(*arguments, **keywords)

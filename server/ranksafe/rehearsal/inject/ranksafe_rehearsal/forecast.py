@@ -220,7 +220,7 @@ class _Forecast:
             "phases": {name: pair for name, pair in zip(_PHASES, by_phase) if any(pair)},
             "groups": backend.groups[0],
             "convolves": self.convolves,
-            "compiled": compiler.asked[0],
+            "compiled": compiler.called[0],
         }
 
     def _frames(self, place: int) -> list[dict[str, Any]]:

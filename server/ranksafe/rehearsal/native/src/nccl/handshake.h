@@ -27,7 +27,8 @@ struct Announcement {
   int32_t elements_may_differ = 0;
   int32_t node = 0;
   int32_t device = 0;
-  int32_t reserved = 0;
+  /// Whether there is something to send or to receive: large tensors of a forecast have no values.
+  int32_t has_values = 1;
 };
 
 /// Where a process's devices really are: its node, and what CUDA_VISIBLE_DEVICES made of the numbers.

@@ -179,7 +179,6 @@ c10::intrusive_ptr<SimulatedWork> SimulatedProcessGroup::enqueue(
 
 namespace {
 
-// In a forecast there is nothing to send.
 bool has_values(const Tensors& inputs, const Tensors& outputs) {
   std::size_t bytes = 0;
   for (const Tensors* tensors : {&inputs, &outputs}) {
@@ -195,6 +194,7 @@ bool has_values(const Tensors& inputs, const Tensors& outputs) {
 
 WorkPointer SimulatedProcessGroup::launch(Call call) {
   call.announcement.sequence = ++sequence_;
+  call.announcement.has_values = !is_forecast() || has_values(call.inputs, call.outputs);
   for (const at::Tensor& tensor : call.outputs.empty() ? call.inputs : call.outputs) {
     use_device(tensor);
     break;
@@ -205,7 +205,10 @@ WorkPointer SimulatedProcessGroup::launch(Call call) {
   }
   auto work = enqueue(everyone(), call, [call](Mesh& mesh, Deadline deadline) {
     const auto everybody = shake_hands(mesh, call.announcement, deadline);
-    if (!is_forecast() || has_values(call.inputs, call.outputs)) call.run(mesh, everybody, deadline);
+    // All ranks or none: the root of a scatter has large tensors where the others have small ones.
+    const bool sends = std::any_of(
+        everybody.begin(), everybody.end(), [](const Announcement& each) { return each.has_values != 0; });
+    if (sends) call.run(mesh, everybody, deadline);
   });
   if (call.waits) work->wait();
   return work;
