@@ -126,6 +126,13 @@ def test_no_program_no_devices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
         ("import torch\nfrom torchvision import datasets\nfrom tqdm import tqdm\n", Style.PYTHON),
         ("import torch\nfrom torch.nn.parallel import DistributedDataParallel\n", Style.ACCELERATE),
         ("import lightning\n", Style.ACCELERATE),
+        ("import torch, os as system\n", Style.PYTHON),
+        ("import torch, mine\n", Style.ACCELERATE),
+        ("import torch, deepspeed\nengine = deepspeed.initialize(model=net)[0]\n", Style.TORCHRUN),
+        (
+            "from transformers import AutoModel\nimport deepspeed\ndeepspeed.init_distributed()\n",
+            Style.TORCHRUN,
+        ),
     ],
 )
 def test_the_script_decides_on_its_launcher(source: str, style: Style) -> None:

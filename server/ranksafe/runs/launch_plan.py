@@ -40,18 +40,24 @@ _ONE_FOR_ALL = re.compile(
 _READS_LAUNCHER = re.compile(
     r"^[^#\n]*\b(?:init_process_group|init_device_mesh|LOCAL_RANK)\b", re.MULTILINE
 )
+_IS_GIVEN_RANKS = re.compile(
+    r"^[^#\n]*\bdeepspeed\.(?:initialize|init_distributed)\s*\(", re.MULTILINE
+)
+"""DeepSpeed's own engine, which looks for MPI where no launcher has set MASTER_ADDR (deepspeed 0.19,
+``comm/comm.py``)."""
 _USES_ACCELERATE = re.compile(
     r"^\s*(?:from|import)\s+(?:accelerate|transformers|trl|peft|diffusers|axolotl|setfit)\b",
     re.MULTILINE,
 )
-_NOT_ITS_OWN = re.compile(
+_CONCERNS_RANKS = re.compile(
     r"^[^#\n]*(?:\bdistributed\b|\bdist\.|\bDistributed\w+|\bFSDP\b|\bfully_shard\b|RANK\b|\bWORLD_SIZE\b"
-    r"|\bworld_size\b|\blocal_rank\b)|^[ \t]*(?:from|import)[ \t]+(?!torch\b|torchvision\b)(\w+)",
+    r"|\bworld_size\b|\blocal_rank\b)",
     re.MULTILINE,
 )
-"""A word of running on several ranks, or an import through which they may come."""
+_IMPORTS = re.compile(r"^[ \t]*(?:from[ \t]+(\S+)|import[ \t]+([^#;\n]+))", re.MULTILINE)
+"""What a statement imports from, or the list of what it imports."""
 _OF_ONE_PROCESS = re.compile(
-    r"(?:numpy|scipy|pandas|matplotlib|PIL|tqdm|sklearn|cv2|yaml|tensorboard|tensorboardX)\Z"
+    r"(?:torch|torchvision|numpy|scipy|pandas|matplotlib|PIL|tqdm|sklearn|cv2|yaml|tensorboard|tensorboardX)\Z"
 )
 """Packages that know nothing of ranks, besides the standard library."""
 
@@ -62,6 +68,8 @@ def style_of(source: str, accelerate_installed: bool, *, may_be_alone: bool = Fa
     A script that starts its own ranks is started by plain python; with ``may_be_alone`` also one in which nothing
     concerns several of them: who asks for several GPUs means several ranks.
     """
+    if _IS_GIVEN_RANKS.search(source):
+        return Style.TORCHRUN
     if _STARTS_ITS_RANKS.search(source) or (may_be_alone and _is_of_one_process(source)):
         return Style.PYTHON
     if _ONE_FOR_ALL.search(source) and not _READS_LAUNCHER.search(source):
@@ -75,13 +83,16 @@ def style_of(source: str, accelerate_installed: bool, *, may_be_alone: bool = Fa
 
 def _is_of_one_process(source: str) -> bool:
     """Whether its text and its imports have nothing that concerns several ranks; imports of its own may have."""
-    for found in _NOT_ITS_OWN.finditer(source):
-        package = found[1]
-        if package is None or not (
-            package in sys.stdlib_module_names or _OF_ONE_PROCESS.match(package)
-        ):
-            return False
-    return True
+    if _CONCERNS_RANKS.search(source):
+        return False
+    packages = (
+        name.strip().partition(" ")[0].partition(".")[0]
+        for found in _IMPORTS.finditer(source)
+        for name in (found[1] or found[2]).split(",")
+    )
+    return all(
+        package in sys.stdlib_module_names or _OF_ONE_PROCESS.match(package) for package in packages
+    )
 
 
 @dataclass(frozen=True, slots=True)
