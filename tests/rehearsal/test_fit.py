@@ -273,6 +273,7 @@ def test_memory_that_runs_out_is_told_on_its_line_with_what_it_would_take(fit: F
     assert "does not fit 1 × NVIDIA H100 80GB HBM3: needs 5." in told["summary"]
 
 
+@pytest.mark.long
 def test_what_is_compiled_and_called_alone_needs_less(fit: Fit) -> None:
     """Libraries decorate helpers that a program never calls."""
     helper = LAYERS.replace(
@@ -432,6 +433,7 @@ for step in range(5):
 """
 
 
+@pytest.mark.long
 def test_what_would_make_it_fit_is_found_by_running_it(fit: Fit) -> None:
     words = ["--gpu-memory", "4GiB", "--output-format", "json"]
     script = ["--", "--batch-size=64"]
@@ -519,6 +521,7 @@ for _ in range(5):
 """
 
 
+@pytest.mark.long
 def test_one_rank_holds_what_each_of_two_does(fit: Fit) -> None:
     script = SHARDED.replace("HOW_MANY", "2")
     all_of_them = fit(script, "--ranks", "all", "--output-format", "json", gpus=2).told
