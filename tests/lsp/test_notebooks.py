@@ -41,22 +41,12 @@ async def test_cells_come_and_go(start_editor: StartEditor) -> None:
     _first, second, _third = _open(editor, IMPORTS, LOAD, TRAIN)
     await editor.shown_with(second, "RS201")
     new = "new-cell"
-    editor.client.notebook_document_did_change(
-        types.DidChangeNotebookDocumentParams(
-            types.VersionedNotebookDocumentIdentifier(2, _notebook(editor)),
-            types.NotebookDocumentChangeEvent(
-                cells=types.NotebookDocumentCellChanges(
-                    structure=types.NotebookDocumentCellChangeStructure(
-                        types.NotebookCellArrayChange(
-                            1, 1, [types.NotebookCell(types.NotebookCellKind.Code, new)]
-                        ),
-                        did_open=[types.TextDocumentItem(new, "python", 1, f"# moved\n{LOAD}")],
-                        did_close=[types.TextDocumentIdentifier(second)],
-                    )
-                )
-            ),
-        )
+    structure = types.NotebookDocumentCellChangeStructure(
+        types.NotebookCellArrayChange(1, 1, [types.NotebookCell(types.NotebookCellKind.Code, new)]),
+        did_open=[types.TextDocumentItem(new, "python", 1, f"# moved\n{LOAD}")],
+        did_close=[types.TextDocumentIdentifier(second)],
     )
+    _change(editor, types.NotebookDocumentCellChanges(structure=structure))
     (finding,) = await editor.shown_with(new, "RS201")
     assert finding.range.start.line == 1
     assert editor.shown(second) == ()
@@ -68,17 +58,8 @@ async def test_a_cell_that_is_deleted_and_not_closed_shows_nothing(
     editor = await start_editor()
     _first, second, _third = _open(editor, IMPORTS, LOAD, TRAIN)
     await editor.shown_with(second, "RS201")
-    array = types.NotebookCellArrayChange(1, 1, [])
-    editor.client.notebook_document_did_change(
-        types.DidChangeNotebookDocumentParams(
-            types.VersionedNotebookDocumentIdentifier(2, _notebook(editor)),
-            types.NotebookDocumentChangeEvent(
-                cells=types.NotebookDocumentCellChanges(
-                    structure=types.NotebookDocumentCellChangeStructure(array)
-                )
-            ),
-        )
-    )
+    structure = types.NotebookDocumentCellChangeStructure(types.NotebookCellArrayChange(1, 1, []))
+    _change(editor, types.NotebookDocumentCellChanges(structure=structure))
     await editor.shown_with(second)
 
 
@@ -161,11 +142,13 @@ def _change_text(editor: Editor, cell: str, change: types.TextDocumentContentCha
     content = types.NotebookDocumentCellContentChanges(
         types.VersionedTextDocumentIdentifier(2, cell), [change]
     )
+    _change(editor, types.NotebookDocumentCellChanges(text_content=[content]))
+
+
+def _change(editor: Editor, cells: types.NotebookDocumentCellChanges) -> None:
     editor.client.notebook_document_did_change(
         types.DidChangeNotebookDocumentParams(
             types.VersionedNotebookDocumentIdentifier(2, _notebook(editor)),
-            types.NotebookDocumentChangeEvent(
-                cells=types.NotebookDocumentCellChanges(text_content=[content])
-            ),
+            types.NotebookDocumentChangeEvent(cells=cells),
         )
     )

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from ranksafe.localization import Translated
 from ranksafe.rehearsal.device_models import device_model
+from ranksafe.runs.explain.locate import place
 from ranksafe.runs.fit import DeviceNeed, Fits, Forecast, margin_of
 from ranksafe.runs.model import Frame, MemoryLine, MemoryPeak, RunRequest
 
@@ -272,7 +272,7 @@ def _place(device: DeviceNeed, *, several: bool) -> Translated:
 
 def _lines_of(frames: Sequence[Frame]) -> str:
     """Innermost first."""
-    return " ← ".join(f"{Path(frame.filename).name}:{frame.line}" for frame in reversed(frames))
+    return " ← ".join(map(place, reversed(frames)))
 
 
 def composition(peak: MemoryPeak) -> Translated:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranksafe.localization import Language, Translated
-from ranksafe.runs.explain.locate import UserCode, innermost_user_frame
+from ranksafe.runs.explain.locate import UserCode, innermost_user_frame, place
 from ranksafe.runs.model import Failure, Frame
 from ranksafe.runs.watch.branches import parting
 from ranksafe.runs.watch.deadlock import family
@@ -211,7 +211,7 @@ _NOWHERE = Translated(en="an unknown line", zh_cn="未知的行")
 
 def place_text(frame: Frame | None) -> object:
     """``train.py:41``."""
-    return _NOWHERE if frame is None else f"{Path(frame.filename).name}:{frame.line}"
+    return _NOWHERE if frame is None else place(frame)
 
 
 _DIFFERENT = Translated(
