@@ -159,6 +159,7 @@ async def test_nothing_is_forecast_where_that_is_refused(start_editor: StartEdit
 
 @needs_torch
 @pytest.mark.torch
+@pytest.mark.long
 async def test_memory_that_runs_out_is_drawn_on_its_line_with_what_holds_it(
     start_editor: StartEditor,
 ) -> None:

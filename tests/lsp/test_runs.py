@@ -197,6 +197,7 @@ async def test_a_run_is_cancelled_by_its_lens(start_editor: StartEditor) -> None
     assert re.fullmatch(r"Cancelled after \d+ s: open report", after[3][1])
 
 
+@pytest.mark.long
 async def test_a_run_is_cancelled_by_its_progress_and_by_the_end_of_the_session(
     start_editor: StartEditor,
 ) -> None:
@@ -250,6 +251,7 @@ async def test_arguments_reach_the_script_and_nothing_of_the_settings_does(
     assert (editor.folder / "seen").read_text() == "--name a b FROM_USER"
 
 
+@pytest.mark.long
 async def test_a_failure_that_names_a_late_line_can_be_run_again_with_blocking_launches(
     start_editor: StartEditor,
 ) -> None:

@@ -16,9 +16,9 @@ from ranksafe.runs.proofs.judgement import Judgement
 from tests.proofs.forked import judge_forked
 
 RULES = [folder for folder in Registry.load(entry_points=False).rules if folder.has_proof]
-LAUNCHED = {"RS111", "RS201", "RS501", "RS601"}
-"""What the gate starts as a user does, one for each way that takes long: on simulated GPUs, CPU ranks of accelerate's
-launcher, other versions of a library, simulated GPUs of the launcher. The long tests do it with all."""
+LAUNCHED = {"RS111", "RS303", "RS501", "RS520", "RS601"}
+"""What the gate starts as a user does, one for each way: on simulated GPUs, CPU replicas, other versions of a library,
+CPU ranks, simulated GPUs of the launcher. The long tests do it with all."""
 
 
 def can_be_forked(folder: RuleFolder) -> bool:
@@ -69,27 +69,18 @@ def test_proof_in_forked_ranks(folder: RuleFolder, forked: dict[Path, Judgement]
         assert judgement.outcome is ProofOutcome.PROVED, f"{program}: {judgement.explanation.en}"
 
 
-def takes_long(folder: RuleFolder) -> bool:
-    """Whether a library is to be installed or imported besides torch, or devices are to be simulated."""
-    headers = [read_header(program) for program in programs_of(folder)]
-    slow = (RunsOn.CUDA, RunsOn.JAX_HOST)
-    return any(each.requires or each.runs_on in slow for each in headers)
-
-
-def launched() -> list[object]:
-    later = {each.metadata.code for each in RULES if each in FORKED or takes_long(each)} - LAUNCHED
-    return [
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "folder",
+    [
         pytest.param(
             folder,
+            marks=[] if folder.metadata.code in LAUNCHED else [pytest.mark.long],
             id=folder.metadata.code,
-            marks=[pytest.mark.long] if folder.metadata.code in later else [],
         )
         for folder in RULES
-    ]
-
-
-@pytest.mark.torch
-@pytest.mark.parametrize("folder", launched())
+    ],
+)
 def test_proof(folder: RuleFolder, torch_python: Path) -> None:
     # Each program is one or two processes that mostly import torch: two at a time keep two cores busy.
     with ThreadPoolExecutor(2) as pool:

@@ -44,6 +44,7 @@ def versions() -> list[object]:
 
 @pytest.mark.torch
 @pytest.mark.parametrize("version", versions())
+@pytest.mark.long
 def test_version(version: str, torch_python: Path) -> None:
     execution = run(version, torch_python)
     expected = TABLE[version]

@@ -157,7 +157,12 @@ rank = dist.get_rank()
             Shows("hang"),
             "hang (timed out)",
         ),
-        ("if rank == 0:\n    time.sleep(60)", Shows("hang"), "hang (still waiting)"),
+        pytest.param(
+            "if rank == 0:\n    time.sleep(60)",
+            Shows("hang"),
+            "hang (still waiting)",
+            marks=pytest.mark.long,
+        ),
         (
             "if rank == 0:\n    raise ValueError('only here')",
             Shows("error", "only here"),

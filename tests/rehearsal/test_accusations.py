@@ -198,6 +198,7 @@ torch.ones(2, 3, device=device) @ torch.ones(2, 3, device=device)  # here
     assert "on the CPU without simulated GPUs" in judged.blamed["explanation"]
 
 
+@pytest.mark.long
 def test_a_second_run_that_is_cancelled_changes_nothing(
     rehearsal_environment: RehearsalEnvironment, tmp_path: Path
 ) -> None:

@@ -126,6 +126,7 @@ def test_detail_mode_names_the_collectives_before_they_meet(rehearse: Rehearse) 
     assert "TensorShape=[4]" in done.stderr
 
 
+@pytest.mark.long
 def test_two_nodes_of_two_devices_each(
     rehearsal_environment: RehearsalEnvironment, tmp_path: Path
 ) -> None:

@@ -244,6 +244,7 @@ def test_a_snapshot_that_cannot_be_written_takes_no_answer_away(fit: Fit, tmp_pa
     assert f"{snapshot} cannot be written: No such file or directory" in answer.error
 
 
+@pytest.mark.long
 def test_what_a_change_costs_is_told_with_its_line(fit: Fit, tmp_path: Path) -> None:
     before = tmp_path / "before.json"
     before.write_text(fit(LAYERS, "--output-format", "json").out, encoding="utf-8")
@@ -339,6 +340,7 @@ def test_what_fsdp_gathers_and_ddp_keeps_is_told_apart(fit: Fit) -> None:
     assert peak["parts"]["reduced"] >= WEIGHT
 
 
+@pytest.mark.long
 def test_gpus_that_differ_are_told_apart(
     fit: Fit, tmp_path: Path, rehearsal_environment: RehearsalEnvironment
 ) -> None:
@@ -386,6 +388,7 @@ def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> No
     assert any("built from its configuration" in each for each in told["run"]["modified"])
 
 
+@pytest.mark.long
 def test_a_model_of_diffusers_without_weights_is_built_from_its_configuration(fit: Fit) -> None:
     script = """
     import json, os, torch
@@ -485,6 +488,7 @@ def test_what_stands_in_the_script_alone_is_tried_with_another_text(
     assert again.out.startswith("fits 1 ×"), again.out
 
 
+@pytest.mark.long
 def test_a_search_that_is_stopped_keeps_what_is_known(fit: Fit) -> None:
     words = ["--gpu-memory", "4GiB", "--search", "--lang", "en", "--", "--batch-size", "64"]
     answer = fit(EXPOSED, *words, stop_at="run 2 of at most 6: --bf16")

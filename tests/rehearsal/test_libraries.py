@@ -76,6 +76,7 @@ def _assert_equal(outcome: dict[str, Any]) -> None:
     assert outcome["gpus"]["losses"] == pytest.approx(outcome["host"]["losses"], abs=allowed)
 
 
+@pytest.mark.long
 def test_trainer_under_data_parallel_computes_what_the_cpu_does(rehearse: Rehearse) -> None:
     cases: dict[str, dict[str, Any]] = {
         "plain": {},

@@ -46,6 +46,7 @@ def test_the_published_trl_script_fails_as_it_does_on_two_real_gpus(torch_python
     assert "dataset trl-lib/Capybara" in replaced
 
 
+@pytest.mark.long
 def test_the_documented_trainer_script_passes(torch_python: Path) -> None:
     script = next(script for script in scripts() if script.name == "transformers-trainer")
     done = rehearse(script, fetched(script, torch_python), torch_python, None)

@@ -39,6 +39,7 @@ def _modified(rehearsed: Rehearsed) -> set[str]:
     return {event["message"]["en"] for event in rehearsed.events("modified")}
 
 
+@pytest.mark.long
 def test_all_ranks_get_the_same_small_model_and_the_journal_names_it(
     rehearse: Rehearse, tmp_path: Path
 ) -> None:

@@ -162,6 +162,7 @@ def test_a_failure_is_told_alike(runs: Runs) -> None:
     assert frames == [(str(script), 16), (str(script), 10)]
 
 
+@pytest.mark.long
 def test_a_training_is_told_alike_also_two_at_once(runs: Runs) -> None:
     script = PROGRAMS / "ddp.py"
     cold = runs.warmed(script)
@@ -217,6 +218,7 @@ def test_every_program_is_told_alike(runs: Runs, program: str) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_changed_package_is_imported_anew(runs: Runs) -> None:
     installed = runs.folder / "lib" / "site-packages"
     installed.mkdir(parents=True)

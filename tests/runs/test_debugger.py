@@ -51,6 +51,7 @@ main()
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_a_rank_waits_and_whoever_is_waited_for_is_not_said_to_hang(
     torch_python: Path, tmp_path: Path
 ) -> None:

@@ -93,7 +93,13 @@ def test_cancelling_a_hang_leaves_no_process(torch_python: Path) -> None:
         bystander.wait()
 
 
-@pytest.mark.parametrize("victim", ["caller", "launcher", "supervisor"])
+@pytest.mark.parametrize(
+    "victim",
+    [
+        "caller",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("launcher", "supervisor")),
+    ],
+)
 def test_killing_any_of_the_programs_above_the_ranks_leaves_no_orphan(
     torch_python: Path, victim: str
 ) -> None:

@@ -33,10 +33,9 @@ can_watch = pytest.mark.skipif(
     "mode",
     [
         "raise",
-        "kill",
         *(
             pytest.param(each, marks=pytest.mark.long)
-            for each in ("os-exit", "exit", "chained", "worker")
+            for each in ("kill", "os-exit", "exit", "chained", "worker")
         ),
     ],
 )
@@ -53,6 +52,7 @@ def test_the_cause_is_told_before_the_end_and_stays_the_cause(run: StartRun, mod
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_of_a_rank_that_only_left_early_nothing_is_told_before_the_end(run: StartRun) -> None:
     finished = run(SCRIPT, "leave")
     assert [each for each in finished.events if each.kind == "first-failure"] == []

@@ -170,6 +170,7 @@ def test_a_log_that_cannot_be_read_is_an_error_of_use(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs resource")
+@pytest.mark.long
 def test_sixty_megabytes_take_no_more_memory_than_one() -> None:
     program = textwrap.dedent(
         """

@@ -60,6 +60,7 @@ def test_ranks_in_different_branches_are_shown_with_the_branch(run: StartRun) ->
     assert len(told[0].failures) == 2
 
 
+@pytest.mark.long
 def test_a_rank_that_stands_still_is_the_cause_not_the_one_in_backward(run: StartRun) -> None:
     finished = _hung(run, "stands_still.py", language="zh-cn")
     root, other = finished.result.failures
@@ -73,7 +74,8 @@ def test_a_rank_that_stands_still_is_the_cause_not_the_one_in_backward(run: Star
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="only Linux tells of processes")
-@pytest.mark.parametrize("how", ["locked", pytest.param("stopped", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["locked", "stopped"])
 def test_a_rank_that_is_not_heard_any_more(
     run: StartRun, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:

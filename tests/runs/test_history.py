@@ -313,6 +313,7 @@ def test_packed_branches_worktrees_and_detached_heads_are_read(tmp_path: Path) -
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_the_timeline_has_steps_and_collectives_of_every_rank(
     run: StartRun, tmp_path: Path
 ) -> None:

@@ -61,6 +61,7 @@ def test_a_rank_that_dies_without_a_word_outranks_its_peers(
     assert finished.blamed_line == line
 
 
+@pytest.mark.long
 def test_a_chained_exception_is_drawn_where_it_began(run: StartRun) -> None:
     finished = run(SCRIPT, "chained")
     assert (
@@ -110,6 +111,7 @@ def test_a_time_limit_ends_a_hang(run: StartRun) -> None:
     assert finished.root.kind == "time-limit"
 
 
+@pytest.mark.long
 def test_what_a_rank_had_raised_is_the_reason_though_the_time_is_over(run: StartRun) -> None:
     finished = run("raises_and_stays.py", timeout_seconds=15.0, on_hang="report")
     assert finished.result.outcome is Outcome.FAILED
@@ -134,6 +136,7 @@ def test_a_smoke_run_of_a_plain_loop_stops_on_every_rank_after_the_same_step(
     ]
 
 
+@pytest.mark.long
 def test_a_smoke_run_of_the_trainer_ends_through_its_own_control(
     run: StartRun, tmp_path: Path
 ) -> None:
@@ -151,6 +154,7 @@ def test_ranks_that_train_alone_are_a_silent_failure(run: StartRun) -> None:
     assert to_json(finished.result, "zh-cn")["failures"][0]["explanation"].endswith("包装模型。")
 
 
+@pytest.mark.long
 def test_parameters_without_a_part_in_the_loss_are_named(run: StartRun) -> None:
     root = run("nameless_parameters.py").root
     assert root.kind == "unused-parameters"

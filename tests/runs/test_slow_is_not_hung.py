@@ -58,6 +58,7 @@ def _ends_well(python: Path, script: str, *arguments: str) -> tuple[list[RunEven
     return events, looks
 
 
+@pytest.mark.long
 def test_tokenisation_under_main_process_first(torch_python: Path) -> None:
     events, looks = _ends_well(torch_python, "tokenisation.py", str(SECONDS))
     assert [look.rank for look in looks] == [0, 1]

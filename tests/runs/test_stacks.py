@@ -71,6 +71,7 @@ def _read(terminal: int, seconds: float) -> str:
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_a_run_on_a_terminal_and_its_stacks_from_another(torch_python: Path) -> None:
     words = _command(
         "run", str(SCRIPT), "--python", str(torch_python), "--cpu-ranks", "--gpus", "2",

@@ -122,6 +122,7 @@ def test_a_job_that_slurm_has_forgotten_is_explained_from_its_own_files(
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_a_watcher_that_dies_is_replaced_and_a_cancel_meanwhile_is_not_lost(
     cluster: Cluster,
 ) -> None:

@@ -159,6 +159,7 @@ def _said(events: list[RunEvent]) -> list[str]:
     ]
 
 
+@pytest.mark.long
 def test_a_later_submission_changes_nothing_under_a_job_that_waits(
     login: SshServer, slurm_cluster: SlurmCluster, tmp_path: Path
 ) -> None:

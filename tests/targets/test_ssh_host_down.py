@@ -29,6 +29,7 @@ for number in range(3000):
 
 
 @pytest.mark.torch
+@pytest.mark.long
 def test_the_host_is_switched_off(
     far: Far,
     cable: Cable,

@@ -181,6 +181,7 @@ def test_ssh_itself_is_killed(far: Far) -> None:
     assert _numbers(far.events) == list(range(40))
 
 
+@pytest.mark.long
 def test_the_lease_ends_a_run_that_nobody_comes_back_to(
     far: Far, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -332,6 +332,7 @@ class _NoTar:
         raise AssertionError("sent as an archive")
 
 
+@pytest.mark.long
 def test_large_changes_go_through_rsync_alike(
     far: Far, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

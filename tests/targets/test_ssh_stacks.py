@@ -53,6 +53,7 @@ def _let_go(far: Far) -> None:
     (folder / "go").touch()
 
 
+@pytest.mark.long
 def test_ranks_of_a_run_that_is_followed(far: Far, capsys: pytest.CaptureFixture[str]) -> None:
     run = _started(far)
     script = str(far.project / "train.py")

@@ -133,7 +133,13 @@ def test_journey_with_a_run(journey: str, neovim: str, project: Path) -> None:
 @needs_torch
 @pytest.mark.torch
 @pytest.mark.skipif(sys.platform != "linux", reason="simulated GPUs are there for Linux")
-@pytest.mark.parametrize("journey", ["rehearse", "rehearse_on_save", "fit"])
+@pytest.mark.parametrize(
+    "journey",
+    [
+        "rehearse",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("rehearse_on_save", "fit")),
+    ],
+)
 def test_journey_with_a_rehearsal(journey: str, neovim: str, project: Path) -> None:
     assert TORCH_PYTHON is not None
     # Compiled here, where it may take its time, and not while the editor waits.

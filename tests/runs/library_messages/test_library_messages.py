@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
 from ranksafe.runs.explain.signatures import match
 
 MISTAKES = Path(__file__).with_name("mistakes.py")
@@ -13,6 +14,7 @@ _MARK = "MISTAKE "
 _AT_LEAST = 20
 
 
+@pytest.mark.long
 def test_what_the_libraries_raise_is_known(torch_python: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [torch_python, str(MISTAKES)],
