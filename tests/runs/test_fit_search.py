@@ -9,7 +9,7 @@ import pytest
 from ranksafe.cli.output import fit_search as answer
 from ranksafe.localization import Translated
 from ranksafe.rehearsal.settings import RehearsalOptions
-from ranksafe.runs.fit import Forecast, as_forecast, forecast_of, with_one_rank
+from ranksafe.runs.fit import Fits, Forecast, as_forecast, forecast_of, with_one_rank
 from ranksafe.runs.fit_arguments import exposed
 from ranksafe.runs.fit_search import Change, Trial, changed, search, trial_of
 from ranksafe.runs.fit_trials import recommended
@@ -100,14 +100,50 @@ def test_the_batch_of_all_ranks_keeps_the_effective_batch() -> None:
 def test_every_kind_gets_a_run_in_the_order_of_what_it_costs() -> None:
     typed = "--batch_size 32 --bf16 False --seq-len 512 --gradient_checkpointing False"
     words = typed.split()
-    kinds = [
-        each.change.what for each in _tried(_request(*words, gpus=1), 9.0, most_runs=5, gpus=1)
+    request = _request(*words, gpus=1)
+    kinds = [each.change.kinds for each in _tried(request, 9.0, most_runs=5, gpus=1)]
+    assert kinds == [
+        *(("micro-batch",), ("checkpointing",), ("precision",), ("length",)),
+        ("gpus",),
     ]
-    assert kinds == ["micro-batch", "checkpointing", "precision", "length", "gpus"]
-    kinds = [
-        each.change.what for each in _tried(_request(*words, gpus=1), 9.0, most_runs=2, gpus=1)
-    ]
-    assert kinds == ["micro-batch", "checkpointing"]
+    kinds = [each.change.kinds for each in _tried(request, 9.0, most_runs=2, gpus=1)]
+    assert kinds == [("micro-batch",), ("checkpointing",)]
+
+
+def test_where_none_fits_alone_two_are_tried_together(tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text(
+        'parser.add_argument("--batch-size", default=4)\n'
+        'parser.add_argument("--gradient-accumulation-steps", default=1)\n'
+        'parser.add_argument("--seq-len", default=512)\n'
+    )
+    request = replace(_request(), script=script)
+    first = _first(request)
+
+    def tried(kept: float, most_runs: int = 8) -> list[Trial]:
+        def run(change: Change) -> Trial:
+            given = dict(zip(change.arguments[::2], change.arguments[1::2], strict=True))
+            rows, length = (int(given.get(f"--{name}", 0)) for name in ("batch-size", "seq-len"))
+            grows = (32 - kept) * (rows or 4) / 4 * (length or 512) / 512
+            return trial_of(change, request, _result(_peak(FIXED + kept + grows)), first)
+
+        return list(search(request, 8, first, exposed(script, ()), most_runs=most_runs, run=run))
+
+    trials = tried(kept=8)
+    pairs = [each for each in trials if len(each.change.kinds) == 2]
+    assert [each.fits for each in pairs] == [Fits.TIGHT, Fits.YES]
+    assert trials[-2:] == pairs
+    best = recommended(trials)
+    assert best is not None
+    assert best.change.told == (
+        *("--batch-size 4 → 1", "--gradient-accumulation-steps 1 → 4"),
+        "--seq-len 512 → 128",
+    )
+    text = SourceText(script.read_text()).edited(list(best.change.edits))
+    assert [line.rpartition("=")[2] for line in text.splitlines()] == ["1)", "4)", "128)"]
+    assert all(len(each.change.kinds) == 1 for each in tried(kept=8, most_runs=len(trials) - 2))
+    # Whatever each saves, together they save no more: two more runs would tell nothing.
+    assert all(len(each.change.kinds) == 1 for each in tried(kept=28))
 
 
 def test_what_ended_in_another_way_is_never_recommended() -> None:
@@ -130,13 +166,13 @@ def test_what_ended_in_another_way_is_never_recommended() -> None:
     assert recommended(trials) is None
     lines = answer.as_text(trials, ["train.py", "--search"], "en", stopped=False)
     assert "no forecast, the run ended in another way (no time" in lines[1]
-    assert lines[-1] == "none of these alone is known to make it fit"
+    assert lines[-1] == "none of these is known to make it fit"
     assert answer.as_json(trials, [], "en", stopped=False)["trials"][0]["needs"] is None
 
 
 def test_a_run_of_fewer_steps_shows_no_peak() -> None:
     request = _request("--batch_size", "32")
-    change = Change("micro-batch", ("--batch_size 32 → 1",), ("--batch_size", "1"), 8)
+    change = Change(("micro-batch",), ("--batch_size 32 → 1",), ("--batch_size", "1"), 8)
     trial = trial_of(change, request, _result(_peak(9, steps=1)), _first(request))
     assert trial.fits is None
     assert "made 1 optimizer steps, too few" in answer.as_text([trial], [], "en", stopped=False)[1]
@@ -150,7 +186,7 @@ def test_where_nothing_is_exposed_a_sentence_says_so() -> None:
 
 
 def test_a_row_is_reproduced_by_its_command() -> None:
-    change = Change("gpus", ("--gpus 2 → 4",), ("--lr", "1"), 4)
+    change = Change(("gpus",), ("--gpus 2 → 4",), ("--lr", "1"), 4)
     words = ["train.py", "--search", "--gpus", "2", "--max-runs=9", "--yes"]
     assert answer.command(change, words) == [
         *("ranksafe", "fit", "train.py", "--yes", "--gpus", "4", "--", "--lr", "1")
@@ -159,7 +195,7 @@ def test_a_row_is_reproduced_by_its_command() -> None:
 
 def test_a_change_is_run_on_devices_without_a_bound() -> None:
     request = _request("--batch_size", "32", gpus=2)
-    again = changed(request, Change("gpus", (), ("--batch_size", "32"), 4))
+    again = changed(request, Change(("gpus",), (), ("--batch_size", "32"), 4))
     assert (again.target, again.rehearsal.unbounded) == ("simulated:4", True)
     assert replace(again, target=request.target, rehearsal=request.rehearsal) == request
 

@@ -80,14 +80,13 @@ def advice_at(session: Session, document: Document, position: Position) -> Advic
 
 def fit_offers(answer: Answer, text: str) -> Iterator[FitOffer]:
     """For a script with this text; the one that costs least first."""
-    from ranksafe.runs.fit_trials import best_of_each_kind, change_told, needed, remark
+    from ranksafe.runs.fit_trials import best_of_each_kind, change_told, needed, remarks
 
     if answer.holds_for(text):
         for trial in best_of_each_kind(answer.trials):
             if trial.change.edits:
-                also = remark(trial)
                 title = FIT_SET.filled(change=change_told(trial.change), needs=needed(trial))
-                if also is not None:
+                for also in remarks(trial):
                     title = Translated(f"{title.en}; {also.en}", f"{title.zh_cn}；{also.zh_cn}")
                 yield FitOffer(title, trial.change.edits)
 

@@ -1,10 +1,11 @@
-"""What would make it fit: the same forecast again, each time with one thing of the script's launch changed."""
+"""What would make it fit: the same forecast again, with one thing of the script's launch changed, or two."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 
 from ranksafe.rehearsal.isolation import probe
@@ -16,7 +17,7 @@ from ranksafe.source.position import Edit
 from ranksafe.source.text import SourceText
 
 GPUS = "gpus"
-MOST_RUNS = 6
+MOST_RUNS = 8
 """That a search makes, unless the user says otherwise."""
 _MOST_GPUS = 8
 """Of a node, as they are sold; more ranks than that are more than a question that was not asked should start."""
@@ -30,10 +31,10 @@ _OF_NO_BATCH = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing that is different."""
+    """What is different."""
 
-    what: str
-    """A value of `What`, or `GPUS`."""
+    kinds: tuple[str, ...]
+    """Each a value of `What`, or `GPUS`."""
     told: tuple[str, ...]
     """As it is typed, from what to what: "--batch-size 8 → 2"."""
     arguments: tuple[str, ...]
@@ -47,7 +48,9 @@ class Change:
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """Of the script's text, after which it needs none of this on its command line; empty where there are none."""
+        """Of the script's text, after which it needs none of this on a command line; empty where there are none."""
+        if GPUS in self.kinds:
+            return ()
         literals = [(each.literal, value) for each, value in self.sets]
         edits = tuple(literal.set_to(value) for literal, value in literals if literal is not None)
         return edits if len(edits) == len(self.sets) else ()
@@ -147,19 +150,77 @@ def search(
     most_runs: int,
     run: Callable[[Change], Trial],
 ) -> Iterator[Trial]:
-    """Every change that was tried, in order of what it costs the user: time, numbers, data, GPUs.
+    """Every change that was tried, in order of what it costs the user: time, numbers, data, GPUs; then two of them
+    together, where none fits alone.
 
     ``per_node``: devices of each node. Where the largest value that fits is looked for, it gets the runs that the
     other kinds leave.
     """
     ways = list(_ways(request, per_node, first, found))
+    tried: list[list[Trial]] = []
     left = most_runs
     for position, way in enumerate(ways):
         if left < 1:
             return
+        tried.append([])
         for trial in _largest(way, first, max(1, left - (len(ways) - position - 1)), run):
             left -= 1
+            tried[-1].append(trial)
             yield trial
+    is_found = any(trial.fits is Fits.YES for trials in tried for trial in trials)
+    for way, base in () if is_found else _pairs(ways, tried, first):
+        for trial in _largest(way, base, left, run):
+            left -= 1
+            is_found = is_found or trial.fits is Fits.YES
+            yield trial
+        if is_found:
+            return
+
+
+def _pairs(
+    ways: Sequence[_Way], tried: Sequence[Sequence[Trial]], first: Forecast
+) -> Iterator[tuple[_Way, Forecast]]:
+    """Two ways at once, the second time with what the other needed at least: only those that may fit."""
+    least: dict[int, tuple[int, Change, Forecast]] = {}
+    for at, trials in enumerate(tried):
+        known = [
+            (trial.forecast.largest.need.most, trial.change, trial.forecast)
+            for trial in trials
+            if trial.forecast is not None and not trial.is_short
+        ]
+        if known:
+            least[at] = min(known, key=lambda each: each[0])
+    for pair in combinations(least, 2):
+        # Two changes together save no more than the sum of what each saves alone.
+        saved = sum(first.largest.need.most - least[at][0] for at in pair)
+        if first.largest.need.most - saved <= first.capacity:
+            moved = max(pair, key=lambda at: len(ways[at].sizes))
+            (kept,) = set(pair) - {moved}
+            yield _beside(ways[moved], least[kept][1], is_first=moved < kept), least[kept][2]
+
+
+def _beside(way: _Way, kept: Change, *, is_first: bool) -> _Way:
+    """The way on top of a change that stays."""
+
+    def change(size: int) -> Change:
+        both = (way.of(size), kept)
+        return _together(*(both if is_first else reversed(both)))
+
+    return _Way(way.sizes, change, way.size)
+
+
+def _together(one: Change, other: Change) -> Change:
+    words = list(one.arguments)
+    for argument, value in other.sets:
+        words = argument.set_in(words, value)
+    return Change(
+        (*one.kinds, *other.kinds),
+        (*one.told, *other.told),
+        tuple(words),
+        other.gpus if GPUS in other.kinds else one.gpus,
+        one.batch or other.batch,
+        (*one.sets, *other.sets),
+    )
 
 
 def _ways(request: RunRequest, per_node: int, first: Forecast, found: Exposed) -> Iterator[_Way]:
@@ -178,7 +239,7 @@ def _ways(request: RunRequest, per_node: int, first: Forecast, found: Exposed) -
         if not are_all_used or gpus * options.nodes > _MOST_GPUS:
             return
     if gpus > per_node:
-        yield _one(Change(GPUS, (f"--gpus {per_node} → {gpus}",), words, gpus))
+        yield _one(Change((GPUS,), (f"--gpus {per_node} → {gpus}",), words, gpus))
 
 
 def _set(
@@ -196,7 +257,7 @@ def _set(
         line = _line(argument)
         told.append(f"{line} {_told(argument, value)}" if line != last else _told(argument, value))
         last = line
-    return Change(what.value, tuple(told), tuple(arguments), per_node, batch, tuple(sets))
+    return Change((what.value,), tuple(told), tuple(arguments), per_node, batch, tuple(sets))
 
 
 def _line(argument: Argument) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ranksafe.localization import Translated
 from ranksafe.runs.fit import Fits
@@ -40,9 +40,7 @@ NOTHING_EXPOSED = Translated(
     "怎样才能放下：未尝试，因为脚本没有已知会决定显存的参数（micro-batch、长度、激活重计算、精度），也无法增加 GPU",
 )
 _BEST = Translated("the least change that fits: {change}", "能放下的最小改动：{change}")
-_NONE = Translated(
-    "none of these alone is known to make it fit", "以上任何一项单独改动都不能确定可放下"
-)
+_NONE = Translated("none of these is known to make it fit", "以上改动都不能确定可放下")
 
 
 def conclusion(trials: Sequence[Trial]) -> Translated:
@@ -58,7 +56,7 @@ def recommended(trials: Sequence[Trial]) -> Trial | None:
 
 def best_of_each_kind(trials: Sequence[Trial]) -> list[Trial]:
     """Of the kinds of changes that can make it fit, in their order: the largest value that was seen to fit."""
-    return list({each.change.what: each for each in trials if each.fits is Fits.YES}.values())
+    return list({each.change.kinds: each for each in trials if each.fits is Fits.YES}.values())
 
 
 def told(trial: Trial) -> Translated:
@@ -85,13 +83,12 @@ def change_told(change: Change) -> str:
     return ", ".join(change.told)
 
 
-def remark(trial: Trial) -> Translated | None:
+def remarks(trial: Trial) -> Iterator[Translated]:
     """What else the change does, where it may help."""
     if trial.fits in (None, Fits.NO):
-        return None
-    if trial.change.what == GPUS:
-        return _OTHER_RANKS
-    if trial.change.batch is None:
-        return None
-    before, after = trial.change.batch
-    return _OTHER_BATCH.filled(part=f"{after}/{before}")
+        return
+    if trial.change.batch is not None:
+        before, after = trial.change.batch
+        yield _OTHER_BATCH.filled(part=f"{after}/{before}")
+    if GPUS in trial.change.kinds:
+        yield _OTHER_RANKS

@@ -13,7 +13,7 @@ from ranksafe.runs.fit_trials import (
     NOTHING_EXPOSED,
     conclusion,
     recommended,
-    remark,
+    remarks,
     told,
 )
 
@@ -52,9 +52,8 @@ def _lines(
         return
     yield _HEADLINE.filled(runs=len(trials))
     for trial in trials:
-        for each in (told(trial), remark(trial)):
-            if each is not None:
-                yield Translated(f"  {each.en}", f"  {each.zh_cn}")
+        for each in (told(trial), *remarks(trial)):
+            yield Translated(f"  {each.en}", f"  {each.zh_cn}")
         reproduces = shlex.join(command(trial.change, words))
         if trial.change.is_written:
             yield _AFTER_EDIT.filled(command=reproduces)
@@ -93,14 +92,14 @@ def as_json(
         "summary": as_text(trials, words, language, stopped=stopped),
         "trials": [
             {
-                "what": trial.change.what,
+                "what": " + ".join(trial.change.kinds),
                 "change": list(trial.change.told),
                 "arguments": list(trial.change.arguments),
                 "gpus": trial.change.gpus,
                 "command": command(trial.change, words),
                 "edits": list(_edits(trial.change)),
                 "keeps_effective_batch": None
-                if trial.change.what == GPUS
+                if GPUS in trial.change.kinds
                 else trial.change.batch is None,
                 "fits": None if trial.fits is None else trial.fits.value,
                 "outcome": trial.outcome.value,
