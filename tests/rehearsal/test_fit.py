@@ -389,6 +389,36 @@ def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> No
 
 
 @pytest.mark.long
+def test_every_rank_of_fsdp_holds_the_weights_that_are_not_there(fit: Fit) -> None:
+    """What is read from disk is on the host of every rank; what is missing stays on the meta device of the second, and
+    accelerate would put it on the GPU of the first."""
+    script = """
+    import json, os, torch
+    from accelerate import Accelerator, FullyShardedDataParallelPlugin
+    from transformers import AutoModelForCausalLM
+    Sharded = FullyShardedDataParallelPlugin
+    accelerator = Accelerator(fsdp_plugin=Sharded(cpu_ram_efficient_loading=True, sync_module_states=True))
+    folder = f"model-{accelerator.process_index}"
+    os.makedirs(folder)
+    with open(f"{folder}/config.json", "w") as file:
+        json.dump({
+            "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048,
+            "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 16, "vocab_size": 32000,
+            "tie_word_embeddings": False,
+        }, file)
+    model = AutoModelForCausalLM.from_pretrained(folder)
+    assert {each.device.type for each in model.parameters()} == {"cpu"}
+    model = accelerator.prepare(model)
+    model(torch.ones(1, 8, dtype=torch.long, device=accelerator.device))
+    """
+    told = fit(script, "--launcher", "torchrun", "--output-format", "json", gpus=2).told
+    assert told["run"]["outcome"] == "succeeded", told["run"]
+    layer = 4 * 2048 * 2048 + 3 * 2048 * 4096 + 2 * 2048
+    held = 4 * (2 * 32000 * 2048 + 2 * layer + 2048) // 2
+    assert [each["needs"]["allocated"] >= held for each in told["devices"]] == [True, True]
+
+
+@pytest.mark.long
 def test_a_model_of_diffusers_without_weights_is_built_from_its_configuration(fit: Fit) -> None:
     script = """
     import json, os, torch

@@ -47,10 +47,15 @@ def _hook(module: Any) -> None:
         logger = logging.getLogger(_MODULE)
         level = logger.level
         logger.setLevel(logging.ERROR)  # it would list every weight as missing
+        # Under FSDP, ranks other than the first leave what is missing on the meta device; what is on disk all of them
+        # read (5.23, ``_move_missing_keys_from_meta_to_device``).
+        asked = getattr(module, "is_fsdp_enabled", None)
+        module.is_fsdp_enabled = lambda: False
         try:
             model = original(cls, None, *arguments, **given)
         finally:
             logger.setLevel(level)
+            module.is_fsdp_enabled = asked
         # Where it came from: trainers load the tokenizer by it.
         model.config.name_or_path = model.name_or_path = str(name)
         _told(name)
