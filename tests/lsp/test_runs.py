@@ -358,7 +358,10 @@ if __name__ == "__main__":
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="needs Linux 5.3 and Python 3.9")
 @pytest.mark.parametrize(
     ("way", "kind"),
-    [('raise ValueError("bad batch")', "exception"), ("os.kill(os.getpid(), 9)", "killed")],
+    [
+        ('raise ValueError("bad batch")', "exception"),
+        pytest.param("os.kill(os.getpid(), 9)", "killed", marks=pytest.mark.long),
+    ],
 )
 async def test_the_cause_is_drawn_while_the_launcher_still_waits_for_another_rank(
     start_editor: StartEditor, way: str, kind: str

@@ -152,10 +152,11 @@ rank = dist.get_rank()
     ("body", "shows", "seen"),
     [
         ("dist.barrier()", Shows("fine"), "exit status 0"),
-        (
+        pytest.param(
             "if rank == 0:\n    dist.barrier()\nelse:\n    time.sleep(30)",
             Shows("hang"),
             "hang (timed out)",
+            marks=pytest.mark.long,
         ),
         pytest.param(
             "if rank == 0:\n    time.sleep(60)",

@@ -28,7 +28,6 @@ SHARES = {
     "transformer_in_bfloat16": (0.992, 1.0),
 }
 """Of the others, the peaks as shares of the device's: allocated and reserved."""
-LONG = SHARES.keys() - {"language_model"}
 
 
 def readings_of(device: str) -> dict[str, list[dict[str, int]]]:
@@ -58,10 +57,8 @@ def test_blocks_and_segments_are_those_of_a_device(rehearse: Rehearse, program: 
     assert told
 
 
-@pytest.mark.parametrize(
-    "program",
-    [pytest.param(each, marks=pytest.mark.long) if each in LONG else each for each in SHARES],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("program", SHARES)
 def test_models_take_nearly_what_they_take_on_a_device(rehearse: Rehearse, program: str) -> None:
     real = readings_of("h200")[program]
     simulated = on_h100(rehearse, PROGRAM, program, environment=SETTINGS_OF_TORCH_2_11)["answer"]

@@ -187,6 +187,7 @@ def test_a_run_whose_folder_is_deleted_can_be_ended(tmp_path: Path, torch_python
         run.cancel()
 
 
+@pytest.mark.long
 def test_a_run_whose_folder_is_gone_goes_on_and_can_be_ended(
     tmp_path: Path, torch_python: Path
 ) -> None:

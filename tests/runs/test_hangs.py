@@ -20,7 +20,7 @@ KINDS = [
     "reduce_scatter_tensor", "all_to_all_single", "barrier", "monitored_barrier", "new_group", "recv",
     "recv from anybody", "irecv", "recv_object_list", "batch_isend_irecv", "backward",
 ]  # fmt: skip
-SHORT = {"all_gather_object", "backward"}
+SHORT = {"backward"}
 
 
 def _hung(run: StartRun, script: str, *arguments: str, **fields: object) -> Finished:

@@ -48,7 +48,10 @@ def test_output_is_kept_apart_by_rank(run: StartRun) -> None:
     ("mode", "kind", "message", "line"),
     [
         ("os-exit", "exit-status", "ended with exit status 7 (os._exit)", "os._exit(7)"),
-        ("exit", "exit-status", "ended with exit status 3 (sys.exit)", "sys.exit(3)"),
+        pytest.param(
+            *("exit", "exit-status", "ended with exit status 3 (sys.exit)", "sys.exit(3)"),
+            marks=pytest.mark.long,
+        ),
         ("kill", "killed", "killed by SIGKILL", "time.sleep(3)  # time for a heartbeat"),
     ],
 )
