@@ -321,3 +321,72 @@ def test_bitsandbytes_takes_what_its_states_and_weights_take(
     # Scales of one byte, with scales of their own, the table of those, which is kept and copied, and one offset.
     again = elements // 64 + 4 * (elements // 64 // 256) + 2 * 4 * 256 + 512
     assert twice == elements // 2 + again + table
+
+
+TRITON = """
+import sys
+sys.path.insert(0, {overlay!r})
+import json, torch, triton, triton.language as tl
+SIZE = 2**22
+@triton.autotune([triton.Config({{"BLOCK": size}}) for size in (512, 1024)], key=["count"], restore_value=["result"])
+@triton.heuristics({{"EVEN": lambda given: given["count"] % given["BLOCK"] == 0}})
+@triton.jit
+def twice(source, places, result, total, count, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    places_of_block = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(source + tl.load(places + places_of_block)) * 2
+    into = result + places_of_block
+    tl.store(into, value)
+    tl.atomic_add(total, tl.sum(value))
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(context, given): return launched(given)
+    @staticmethod
+    def backward(context, gradient): return launched(gradient)
+def launched(given):
+    result, total = torch.empty_like(given), torch.zeros(1, device="cuda")
+    places = torch.empty(8, dtype=torch.int32, device="cuda")
+    twice[lambda meta: (triton.cdiv(SIZE, meta["BLOCK"]),)](given, places, result, total, SIZE)
+    told.append([total.item(), places.tolist() == [0] * 8])
+    return result
+told = []
+given = torch.randn(SIZE, device="cuda", requires_grad=True)
+for _ in range(2):
+    doubled = None
+    held = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    doubled = Twice.apply(given)
+    told.append([torch.cuda.memory_allocated() - held, torch.cuda.max_memory_allocated() - held])
+doubled.sum().backward()
+told.append(given.grad.nbytes)
+sizes = triton.runtime.driver.active.utils.get_device_properties(0)
+told.append(sizes["multiprocessor_count"] == torch.cuda.get_device_properties(0).multi_processor_count)
+print(json.dumps(told))
+"""
+
+
+@pytest.mark.long
+def test_a_launch_of_a_triton_kernel_is_done_without_computing(
+    rehearse: Rehearse, torch_python: Path
+) -> None:
+    overlay = overlay_for(["triton==3.8.0"], torch_python, lambda _: None)
+    program = TRITON.format(overlay=str(overlay))
+    first, tuned, second, again, backward, gradient, knows_sizes = last_line(
+        forecast(rehearse, program)
+    )
+    result, small = 4 * 2**22, 2 * 512
+    # The first launch is tuned: with a buffer that flushes the cache, and a copy of what it restores.
+    assert tuned == [result, result + small + result + 2**28]
+    assert again == [result, result + small]
+    # A result like that of any other operator, and what nobody has written.
+    assert first == second == backward == [1.0, True]
+    assert (gradient, knows_sizes) == (result, True)
+
+
+@pytest.mark.long
+def test_a_triton_kernel_of_a_rehearsal_is_a_limit(rehearse: Rehearse, torch_python: Path) -> None:
+    overlay = overlay_for(["triton==3.8.0"], torch_python, lambda _: None)
+    done = forecast(rehearse, TRITON.format(overlay=str(overlay)), forecast=False)
+    assert (
+        "ranksafe simulation limit: the triton kernel `twice` cannot run on simulated GPUs"
+        in done.stderr
+    )

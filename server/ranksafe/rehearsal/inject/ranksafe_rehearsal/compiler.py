@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import threading
 from types import FunctionType, MethodType
-from typing import Any, NoReturn
+from typing import Any
 
-from . import importing, journal
-from .limits import refuse
+from . import journal
 
 called = [False]
 """Whether the program has called anything that would have been compiled into kernels; known in a forecast only."""
@@ -29,7 +28,7 @@ def is_compiled() -> bool:
 
 
 def install(torch: Any, *, notes_calls: bool) -> None:
-    """Replace ``torch.compile`` and refuse triton's kernels; ``notes_calls``: `is_compiled` is asked."""
+    """Replace ``torch.compile``; ``notes_calls``: `is_compiled` is asked."""
     original = torch.compile
 
     @functools.wraps(original)
@@ -45,8 +44,6 @@ def install(torch: Any, *, notes_calls: bool) -> None:
         return _wrapped(torch, model, notes_calls and makes_kernels)
 
     torch.compile = compile_eagerly
-    for module in ("triton.runtime.jit", "triton.runtime.autotuner"):
-        importing.after_import(module, _refuse_triton)
 
 
 def _wrapped(torch: Any, model: Any, notes_calls: bool) -> Any:
@@ -80,21 +77,3 @@ def _noted(function: Any) -> Any:
             _here.depth -= 1
 
     return call
-
-
-def _refuse_triton(module: Any) -> None:
-    """Triton's launchers would compile for a GPU and look for its driver."""
-    for name in ("JITFunction", "Autotuner", "Heuristics"):
-        launcher = getattr(module, name, None)
-        if launcher is not None:
-            launcher.run = _refuse_launch
-
-
-def _refuse_launch(self: Any, *_: Any, **__: Any) -> NoReturn:
-    name = getattr(self, "__name__", None) or getattr(getattr(self, "fn", None), "__name__", "?")
-    refuse(
-        "missing-kernel",
-        f"triton:{name}",
-        f"the triton kernel `{name}` cannot run on simulated GPUs",
-        f"模拟 GPU 无法运行 triton 内核 `{name}`",
-    )
