@@ -419,6 +419,20 @@ def test_every_rank_of_fsdp_holds_the_weights_that_are_not_there(fit: Fit) -> No
 
 
 @pytest.mark.long
+def test_a_metric_that_is_not_there_takes_no_answer_away(fit: Fit) -> None:
+    script = """
+    import evaluate, torch
+    metric = evaluate.load("glue", "mrpc")
+    held = torch.ones(2**24, device="cuda")
+    metric.add_batch(predictions=torch.ones(2), references=torch.ones(2))
+    print(metric.compute()["f1"])
+    """
+    told = fit(script, "--output-format", "json", packages=["evaluate==0.4.6"]).told
+    assert told["run"]["outcome"] == "succeeded", told["run"]
+    assert any("metric glue" in each for each in told["run"]["modified"])
+
+
+@pytest.mark.long
 def test_a_model_of_diffusers_without_weights_is_built_from_its_configuration(fit: Fit) -> None:
     script = """
     import json, os, torch

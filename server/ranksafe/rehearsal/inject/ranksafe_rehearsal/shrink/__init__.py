@@ -1,6 +1,7 @@
 """Small enough to rehearse: pretrained models, tokenizers and datasets are replaced by small ones of the same kind.
 
-Nothing is loaded that is not on disk, no remote code is executed, and every replacement is named in the journal.
+In a forecast, where they mean nothing, only metrics are. Nothing is loaded that is not on disk, no remote code is
+executed, and every replacement is named in the journal.
 """
 
 from __future__ import annotations
@@ -18,6 +19,10 @@ def install(settings: Settings) -> None:
         for name in _OFFLINE:
             # Without it every look-up waits for its retries.
             os.environ.setdefault(name, "1")
+    if settings.shrink != "off" or settings.forecast:
+        from . import metric_hooks
+
+        metric_hooks.install()
     if settings.shrink == "off":
         return
     from . import (
@@ -26,7 +31,6 @@ def install(settings: Settings) -> None:
         datasets_hooks,
         diffusers_hooks,
         downloads,
-        metric_hooks,
         random_weights,
         transformers_hooks,
         vision_hooks,
@@ -40,7 +44,6 @@ def install(settings: Settings) -> None:
     diffusers_hooks.install()
     if settings.offline:
         downloads.install()
-    metric_hooks.install()
     random_weights.install()
     if settings.shrink == "work":
         batches.install()
