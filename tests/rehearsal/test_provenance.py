@@ -72,18 +72,21 @@ import urllib.request
 from library import Model, Row, Rows, Trainer, kept, load
 """
 
-Touched = Callable[[str], list[tuple[str, str]]]
+Touched = Callable[..., list[tuple[str, str]]]
 
 
 @pytest.fixture
 def touched(tmp_path: Path) -> Touched:
-    """Run a program that fails; its exception's entries as (kind, source of the line that met it)."""
+    """Run a program that fails; its exception's entries as (kind, source of the line that met it).
 
-    def run(code: str) -> list[tuple[str, str]]:
+    ``target``: the folder of installed code.
+    """
+
+    def run(code: str, target: str = "site-packages") -> list[tuple[str, str]]:
         directory = tmp_path / "run"
-        installed = tmp_path / "site-packages"
-        for folder in (directory, installed):
-            folder.mkdir(exist_ok=True)
+        installed = tmp_path / target
+        for folder in (directory, installed / "library-1.0.dist-info"):
+            folder.mkdir(parents=True, exist_ok=True)
         (installed / "library.py").write_text(LIBRARY)
         facts = {
             "run_directory": str(directory),
@@ -446,3 +449,8 @@ def test_a_failure_touches_what_its_values_come_from(touched: Touched, case: str
 @pytest.mark.parametrize("case", _NOT_TOUCHING)
 def test_a_failure_does_not_touch_what_merely_is_there(touched: Touched, case: str) -> None:
     assert touched(_NOT_TOUCHING[case]) == []
+
+
+def test_what_pip_put_into_a_folder_of_its_own_is_not_the_users(touched: Touched) -> None:
+    code, expected = _TOUCHING["a column that the real one may have"]
+    assert touched(code, "packages") == expected

@@ -6,6 +6,7 @@ whether it holds something of ours (``touched``). Nothing here raises, and every
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import sysconfig
@@ -61,6 +62,7 @@ _objects: dict[int, tuple[Any, Entry]] = {}
 _kept: list[Any] = []
 _recognisers: list[tuple[str, Callable[[Any], bool]]] = []
 _user_files: dict[str, bool] = {}
+_installations: dict[str, bool] = {}
 
 
 def install(_settings: Any = None) -> None:
@@ -142,9 +144,25 @@ def is_user_file(filename: str) -> bool:
             filename.startswith("<")
             or path.startswith(_LIBRARY)
             or any(part in _INSTALLED for part in path.split(os.sep))
+            or _is_beside_metadata(path)
         )
         _user_files[filename] = known
     return known
+
+
+def _is_beside_metadata(path: str) -> bool:
+    """Whether pip put it into a folder of its own (``--target``): what it installs has its metadata beside it."""
+    script, *others = sys.path or [""]
+    for folder in others:
+        if folder != script and path.startswith(os.path.join(folder, "")):
+            known = _installations.get(folder)
+            if known is None:
+                with contextlib.suppress(OSError):
+                    known = any(name.endswith(".dist-info") for name in os.listdir(folder))
+                _installations[folder] = known = bool(known)
+            if known:
+                return True
+    return False
 
 
 def _places() -> tuple[Place, ...] | None:
