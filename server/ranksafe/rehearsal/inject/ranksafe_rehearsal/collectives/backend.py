@@ -56,6 +56,11 @@ def install(settings: Settings) -> None:
     compiled._hash_tensors = _hash_tensors
 
 
+def one_for_all(rank: int, size: int) -> Any:
+    """A group of this process alone, that stands for all."""
+    return _module.OneForAll(rank, size)
+
+
 def _load(settings: Settings) -> ModuleType:
     path = settings.native.nccl_module
     name = "_ranksafe_nccl"

@@ -1,7 +1,8 @@
 """One rank stands for all of a world: what the others would send is taken to be its own.
 
 ``torch.distributed`` has a process group for that, ``fake`` (torch 2.1 to 2.13,
-``torch/testing/_internal/distributed/fake_pg.py``): sizes and shapes are those of the whole world, values are not.
+``torch/testing/_internal/distributed/fake_pg.py``): sizes and shapes are those of the whole world, values are not. Ours
+(``native/src/nccl/one_for_all.h``) is that one, with futures that hold what DDP and communication hooks look for.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def replace_groups(settings: Settings) -> None:
     def first(original: Callable[..., Any], *_: Any, **given: Any) -> None:
         from torch.testing._internal.distributed.fake_pg import FakeStore
 
+        _replace_creator(distributed.Backend)
         kept = {name: given[name] for name in ("timeout", "group_name") if name in given}
         world = settings.stands_for
         original("fake", store=FakeStore(), rank=0, world_size=world, **kept)
@@ -65,3 +67,13 @@ def replace_groups(settings: Settings) -> None:
         replaced = functools.wraps(original)(functools.partial(instead, original))
         for place in (distributed_c10d, distributed):
             setattr(place, name, replaced)
+
+
+def _replace_creator(kinds: Any) -> None:
+    """Have the registered backend ``fake`` make our groups (``Backend.register_backend``, torch 2.13)."""
+
+    def create(common: Any, _: Any) -> Any:
+        return backend.one_for_all(common.group_rank, common.group_size)
+
+    plugin = kinds._plugins["FAKE"]
+    kinds._plugins["FAKE"] = plugin._replace(creator_fn=create)

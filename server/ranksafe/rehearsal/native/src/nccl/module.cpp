@@ -1,6 +1,7 @@
 // What Python sees: `ProcessGroupNCCL` with its `Options`, and how to set up and end the whole.
 #include "exits.h"
 #include "interpreter.h"
+#include "one_for_all.h"
 #include "process_group.h"
 
 #include <torch/csrc/distributed/c10d/reducer_timer.hpp>
@@ -114,6 +115,8 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   keep_forced_unwinding_from_aborting();
   bind_options(module);
   bind_group(module);
+  py::class_<OneForAll, c10d::Backend, c10::intrusive_ptr<OneForAll>>(module, "OneForAll")
+      .def(py::init<int, int>(), py::arg("rank"), py::arg("size"));
   module.def(
       "set_place", &set_place, py::arg("node"), py::arg("device_numbers"),
       "Say which simulated node this process is on, and the number on it of each visible device.");
