@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from ranksafe.rehearsal.settings import RehearsalOptions
 from ranksafe.runs.directory import KEPT_RUNS, new_run_directory, prune, release
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.gpus import Gpu, choose_gpus, list_gpus
@@ -178,6 +179,16 @@ def test_a_chosen_configuration_is_not_overridden(tmp_path: Path) -> None:
     command, ranks = launch_command(request, _WITH_ALL, 4, tmp_path)
     assert ranks is None
     assert command[3:] == ("--config_file", str(config), str(tmp_path / "train it.py"))
+
+
+def test_one_rank_that_stands_for_all_of_a_configuration_is_started_alone(tmp_path: Path) -> None:
+    config = tmp_path / "fsdp.yaml"
+    config.write_text("distributed_type: FSDP\nnum_machines: 2\nnum_processes: 16\n")
+    options = RehearsalOptions(stands_for=16)
+    request = RunRequest(_script(tmp_path), config_file=config, rehearsal=options)
+    command, ranks = launch_command(request, _WITH_ALL, 1, tmp_path)
+    assert ranks is None
+    assert "--num_processes 1 --num_machines 1" in " ".join(command)
 
 
 def test_the_default_configuration_of_the_user_is_kept_out(tmp_path: Path) -> None:

@@ -228,7 +228,11 @@ def _given_config(
     if request.config_file is None or not request.config_file.is_file():
         raise RunNotPossible(_NO_CONFIG.filled(path=request.config_file))
     config = elsewhere.config_file if elsewhere else str(request.config_file.absolute())
-    return ("--config_file", config, *(_accelerate_node(node) if node else ()))
+    options = ("--config_file", config, *(_accelerate_node(node) if node else ()))
+    if request.rehearsal.stands_for < 2:
+        return options
+    # It says how many there are; the one that stands for them is to be started alone.
+    return (*options, "--num_processes", "1", *_accelerate_node(_only_node(elsewhere)))
 
 
 def _only_node(elsewhere: Elsewhere | None) -> Node:
