@@ -389,6 +389,29 @@ def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> No
 
 
 @pytest.mark.long
+def test_weights_that_are_not_there_are_quantized_as_those_of_a_checkpoint(fit: Fit) -> None:
+    script = """
+    import json, os, torch
+    from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+    os.makedirs("model", exist_ok=True)
+    with open("model/config.json", "w") as file:
+        json.dump({
+            "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048,
+            "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 16, "vocab_size": 32000,
+            "dtype": "bfloat16", "tie_word_embeddings": False,
+        }, file)
+    four = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)
+    model = AutoModelForCausalLM.from_pretrained("model", quantization_config=four)
+    weights = 2 * (4 * 2048 * 2048 + 3 * 2048 * 4096)
+    whole = 2 * (2 * 32000 * 2048 + 5 * 2048)
+    held = torch.cuda.memory_allocated() - whole - weights // 2 - 4 * (weights // 64)
+    assert 0 <= held < 2**20, held
+    """
+    told = fit(script, "--output-format", "json", packages=["bitsandbytes==0.50.2"]).told
+    assert told["run"]["outcome"] == "succeeded", told["run"]
+
+
+@pytest.mark.long
 def test_every_rank_of_fsdp_holds_the_weights_that_are_not_there(fit: Fit) -> None:
     """What is read from disk is on the host of every rank; what is missing stays on the meta device of the second, and
     accelerate would put it on the GPU of the first."""

@@ -7,9 +7,11 @@ state (``PreTrainedModel.from_pretrained``, read and run with 5.23). diffusers h
 
 from __future__ import annotations
 
+import copy
 import functools
 import inspect
 import logging
+import sys
 from typing import Any
 
 from . import importing, journal
@@ -43,7 +45,8 @@ def _hook(module: Any) -> None:
             configuration = _configuration(cls, name, keywords)
             if configuration is None:
                 raise
-        given = {**keywords, "config": configuration, "state_dict": {}}
+        state = _to_quantize(cls, configuration) if keywords.get("quantization_config") else {}
+        given = {**keywords, "config": configuration, "state_dict": state}
         logger = logging.getLogger(_MODULE)
         level = logger.level
         logger.setLevel(logging.ERROR)  # it would list every weight as missing
@@ -62,6 +65,18 @@ def _hook(module: Any) -> None:
         return model
 
     owner.from_pretrained = classmethod(load)
+
+
+def _to_quantize(cls: Any, configuration: Any) -> dict[str, Any]:
+    """Weights as a checkpoint has them: what is missing would be made as it is in full precision, not quantized."""
+    torch: Any = sys.modules["torch"]
+    with torch.device("meta"):
+        model = cls(copy.deepcopy(configuration))
+    kind = getattr(configuration, "dtype", None) or torch.float32
+    return {
+        name: torch.ones(parameter.shape, dtype=kind)
+        for name, parameter in model.named_parameters()
+    }
 
 
 def _hook_diffusers(module: Any) -> None:
