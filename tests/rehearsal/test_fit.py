@@ -608,7 +608,9 @@ def test_one_rank_holds_what_each_of_two_does(fit: Fit) -> None:
 
 
 def test_many_ranks_are_one_that_holds_its_share(fit: Fit) -> None:
-    script = SHARDED.replace("HOW_MANY", "64")
+    # A mesh makes the first group itself, under the name that it has imported.
+    mesh = 'dist.device_mesh.init_device_mesh("cuda", (64,))'
+    script = SHARDED.replace('dist.init_process_group("nccl")', mesh).replace("HOW_MANY", "64")
     answer = fit(script, "--nodes", "8", "--output-format", "json", gpus=8)
     told = answer.told
     assert (answer.status, told["fits"], told["gpus"]) == (0, "fits", 64)

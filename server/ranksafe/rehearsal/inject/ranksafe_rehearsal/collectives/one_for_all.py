@@ -65,8 +65,10 @@ def replace_groups(settings: Settings) -> None:
     for name, instead in (("init_process_group", first), ("new_group", further)):
         original = getattr(distributed_c10d, name)
         replaced = functools.wraps(original)(functools.partial(instead, original))
-        for place in (distributed_c10d, distributed):
-            setattr(place, name, replaced)
+        # Modules that torch.distributed itself imports hold them, too: device_mesh.
+        for place in list(sys.modules.values()):
+            if getattr(place, "__dict__", {}).get(name) is original:
+                setattr(place, name, replaced)
 
 
 def _replace_creator(kinds: Any) -> None:
