@@ -116,11 +116,9 @@ def test_a_command_line_that_was_mended_twice_is_told_as_it_is_now() -> None:
 
 
 def test_nohup_and_srun_say_when_they_begin() -> None:
-    timeout = "[rank0]:[E ProcessGroupNCCL.cpp:563] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(\
-SeqNum=6, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600001 milliseconds before timing out.\n"
     nohup = "nohup: ignoring input\n"
-    assert told(nohup + timeout)
-    assert told(nohup + timeout + nohup + STEPS) == []
+    assert told(nohup + KEY + STEPS) == [("KeyError", 9)]
+    assert told(nohup + KEY + nohup + STEPS) == []
     queued = "srun: job 17{} queued and waiting for resources\n"
     other = TASK_FAILED.replace("line 16", "line 31").replace("'data'", "'models'")
     log = queued.format(1) + TASK_FAILED + queued.format(2) + other
