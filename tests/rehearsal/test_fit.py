@@ -611,6 +611,9 @@ def test_many_ranks_are_one_that_holds_its_share(fit: Fit) -> None:
     # A mesh makes the first group itself, under the name that it has imported.
     mesh = 'dist.device_mesh.init_device_mesh("cuda", (64,))'
     script = SHARDED.replace('dist.init_process_group("nccl")', mesh).replace("HOW_MANY", "64")
+    # Checked for being whole: what the others would write is this rank's own.
+    saving = 'import torch.distributed.checkpoint as saved; saved.save(model.state_dict(), checkpoint_id="saved")'
+    script = script.replace("some =", f"{saving}\nsome =")
     answer = fit(script, "--nodes", "8", "--output-format", "json", gpus=8)
     told = answer.told
     assert (answer.status, told["fits"], told["gpus"]) == (0, "fits", 64)
