@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ranksafe.runs.fit_search import MOST_RUNS
 from ranksafe.runs.proofs.environment import overlay_for
 from ranksafe.runs.records.forecast import load_forecast
 from ranksafe.runs.records.kept_runs import run_named
@@ -558,7 +559,7 @@ def test_what_stands_in_the_script_alone_is_tried_with_another_text(
 @pytest.mark.long
 def test_a_search_that_is_stopped_keeps_what_is_known(fit: Fit) -> None:
     words = ["--gpu-memory", "4GiB", "--search", "--lang", "en", "--", "--batch-size", "64"]
-    answer = fit(EXPOSED, *words, stop_at="run 2 of at most 6: --bf16")
+    answer = fit(EXPOSED, *words, stop_at=f"run 2 of at most {MOST_RUNS}: --bf16")
     assert answer.status == 130
     lines = answer.out.splitlines()
     assert lines[0].startswith("does not fit 1 × NVIDIA H100")
