@@ -390,6 +390,28 @@ def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> No
 
 
 @pytest.mark.long
+def test_a_model_of_the_hub_without_weights_is_built_by_an_older_transformers(fit: Fit) -> None:
+    script = """
+    import json, os
+    os.environ["HF_HOME"] = os.path.abspath("home")
+    top, revision = "home/hub/models--some--model", "0" * 40
+    os.makedirs(f"{top}/refs")
+    os.makedirs(f"{top}/snapshots/{revision}")
+    with open(f"{top}/refs/main", "w") as file:
+        file.write(revision)
+    with open(f"{top}/snapshots/{revision}/config.json", "w") as file:
+        json.dump({
+            "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 256,
+            "intermediate_size": 512, "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": 8000,
+        }, file)
+    from transformers import AutoModelForCausalLM
+    AutoModelForCausalLM.from_pretrained("some/model").cuda()
+    """
+    told = fit(script, "--output-format", "json", packages=["transformers==4.57.6"]).told
+    assert told["run"]["outcome"] == "succeeded", told["run"]
+
+
+@pytest.mark.long
 def test_weights_that_are_not_there_are_quantized_as_those_of_a_checkpoint(fit: Fit) -> None:
     script = """
     import json, os, torch
