@@ -1,16 +1,21 @@
-"""The failure that a proof declares names the rule that it proves, as that of a run does."""
+"""The failure that a proof declares names the rule that it proves, and so does the one that a run of it has."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from ranksafe.checker.registry import Registry
 from ranksafe.checker.rule_folder import RuleFolder
+from ranksafe.localization import Translated
 from ranksafe.runs.explain import explain
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.model import Frame
+from ranksafe.runs.model import Failure, Frame, Outcome, RunRequest, RunResult
 from ranksafe.runs.predicted import with_predicted_rule
-from ranksafe.runs.proofs.header import ExpectedException, RunsOn, read_header
+from ranksafe.runs.proofs.environment import overlay_for
+from ranksafe.runs.proofs.header import ExpectedException, Launch, RunsOn, read_header
+from ranksafe.runs.start import start_run
 
 GOES_ON = {
     "Timed out waiting 5000ms for": " recv operation to complete",
@@ -58,6 +63,67 @@ def named(folder: RuleFolder) -> str | None:
     failures, _ = explain(evidence, UserCode([program.parent], program.parent))
     launcher = "python" if header.runs_on is RunsOn.EMULATED_DP else None
     return with_predicted_rule(failures[0], header.ranks, launcher).code
+
+
+OF_DETECTORS = [
+    ("different-splits", "random_choices.py", "train, held_out = ", "RS315"),
+    ("same-file-written", "written_files.py", "torch.save(", "RS602"),
+    # It has a finding three lines above: other causes are as likely.
+    ("different-splits", "random_choices.py", "sampler.set_epoch(", None),
+]
+"""What detectors see in such a line of their programs, and the rule that has a finding there."""
+
+
+@pytest.mark.parametrize(("kind", "program", "begins", "code"), OF_DETECTORS)
+def test_what_a_detector_saw_names_its_rule(
+    kind: str, program: str, begins: str, code: str | None
+) -> None:
+    path = Path(__file__).parents[1] / "runs" / "detector_programs" / program
+    lines = path.read_text(encoding="utf-8").splitlines()
+    line = next(n for n, text in enumerate(lines, 1) if text.strip().startswith(begins))
+    frame = Frame(str(path), line, "main", in_user_code=True)
+    failure = Failure(kind=kind, message="", explanation=Translated("", ""), frames=(frame,)).at(
+        frame
+    )
+    assert with_predicted_rule(failure, 2).code == code
+
+
+def failed(folder: RuleFolder, python: Path) -> RunResult:
+    """The failing program, run on CPU ranks or rehearsed, as its header says."""
+    header = read_header(folder.failing_proof)
+    requires = header.requires or (("jax", "jaxlib") if header.runs_on is RunsOn.JAX_HOST else ())
+    overlay = overlay_for(requires, python, lambda text: None)
+    is_run = header.runs_on in (RunsOn.CPU_RANKS, RunsOn.JAX_HOST)
+    launched = header.runs_on is RunsOn.CPU_RANKS or header.launch is Launch.ACCELERATE
+    environment = {} if overlay is None else {"PYTHONPATH": str(overlay)}
+    if header.runs_on is RunsOn.JAX_HOST:
+        environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={header.ranks}"
+    request = RunRequest(
+        folder.failing_proof,
+        "local" if is_run else f"simulated:{header.ranks}",
+        gpus=header.ranks if is_run else None,
+        cpu_ranks=is_run,
+        interpreter=python,
+        launcher="accelerate" if launched else "python",
+        environment=environment,
+        timeout_seconds=240,
+    )
+    result = start_run(request, lambda event: None, agrees=lambda question: True).wait()
+    assert result is not None
+    return result
+
+
+@pytest.mark.long
+@pytest.mark.torch
+@pytest.mark.parametrize("folder", DECLARED, ids=lambda folder: folder.metadata.code)
+def test_a_run_that_fails_names_its_rule(folder: RuleFolder, torch_python: Path) -> None:
+    result = failed(folder, torch_python)
+    code = folder.metadata.code
+    if result.outcome is Outcome.SIMULATION_LIMIT:
+        assert read_header(folder.failing_proof).runs_on is RunsOn.CUDA
+        return
+    assert result.outcome is Outcome.FAILED
+    assert result.failures[0].code == (None if code in UNNAMED else code)
 
 
 @pytest.mark.parametrize("folder", DECLARED, ids=lambda folder: folder.metadata.code)

@@ -29,8 +29,9 @@ def with_predicted_rule(failure: Failure, gpus: int | None, launcher: str | None
     """``failure`` with the code of the rule that predicts it: of those that may, the one whose finding is nearest to
     one of the user's frames.
 
-    Those may that expect such a message (`RuleMetadata.run_signatures`) or are candidates of its kind. Unchanged where
-    none of them has a finding there. ``launcher``: where the run was told which one to use.
+    Those may that expect such a message (`RuleMetadata.run_signatures`) or are candidates of its kind; of what raised
+    nothing (`silent_kinds`), which may have many causes, those with a finding on the very line. Unchanged where none of
+    them has a finding there. ``launcher``: where the run was told which one to use.
     """
     if failure.kind in {*OF_ORDER, GROUPS_KIND} or _UNBOUND.search(failure.message):
         failure = _with_rule_of_order(failure, gpus)
@@ -42,12 +43,18 @@ def with_predicted_rule(failure: Failure, gpus: int | None, launcher: str | None
     candidates = {*candidates_of(failure.kind), *_expecting(failure.message, registry)}
     if failure.code is not None:
         candidates.add(failure.code)
-    if not candidates:
+    silent = {
+        folder.metadata.code
+        for folder in registry.rules
+        if failure.kind in folder.metadata.silent_kinds
+    }
+    if not candidates | silent:
         return failure
     known = Launcher(launcher) if launcher in set(Launcher) else Launcher.UNKNOWN
     launch = LaunchContext(gpus=gpus, launcher=known)
-    analyzer = Analyzer(registry, Configuration(select=tuple(sorted(candidates))), launch)
-    nearest = min(_distances(failure, analyzer, candidates), default=None)
+    analyzer = Analyzer(registry, Configuration(select=tuple(sorted(candidates | silent))), launch)
+    found = _distances(failure, analyzer, candidates | silent)
+    nearest = min((each for each in found if each[2] in candidates or not each[1]), default=None)
     return failure if nearest is None else replace(failure, code=nearest[2])
 
 

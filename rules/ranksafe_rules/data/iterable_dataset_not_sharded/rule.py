@@ -70,6 +70,7 @@ class IterableDatasetNotSharded(Rule):
         symptom=Symptom.WRONG,
         since="0.1.0",
         run_signatures=(r"you need to add an explicit nodesplitter to your input pipeline",),
+        silent_kinds=("same-samples",),
     )
     scope = Scope.MODULE
     at_rest = True

@@ -54,6 +54,7 @@ class LoaderNotSharded(Rule):
         level=Level.WARNING,
         symptom=Symptom.WRONG,
         since="0.1.0",
+        silent_kinds=("same-samples",),
     )
     scope = Scope.MODULE
     at_rest = True

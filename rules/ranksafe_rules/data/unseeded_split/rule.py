@@ -58,6 +58,7 @@ class UnseededSplit(Rule):
         level=Level.WARNING,
         symptom=Symptom.WRONG,
         since="0.1.0",
+        silent_kinds=("different-splits",),
     )
     scope = Scope.MODULE
     at_rest = True

@@ -46,6 +46,7 @@ class ForwardPastTheWrapper(Rule):
         level=Level.WARNING,
         symptom=Symptom.WRONG,
         since="0.1.0",
+        silent_kinds=("diverged-weights",),
     )
     scope = Scope.MODULE
     at_rest = True

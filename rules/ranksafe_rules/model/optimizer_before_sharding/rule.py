@@ -44,6 +44,7 @@ class OptimizerBeforeSharding(Rule):
         level=Level.WARNING,
         symptom=Symptom.WRONG,
         since="0.1.0",
+        silent_kinds=("optimizer-without-gradients",),
     )
     scope = Scope.MODULE
     at_rest = True
