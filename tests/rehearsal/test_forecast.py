@@ -390,3 +390,41 @@ def test_a_triton_kernel_of_a_rehearsal_is_a_limit(rehearse: Rehearse, torch_pyt
         "ranksafe simulation limit: the triton kernel `twice` cannot run on simulated GPUs"
         in done.stderr
     )
+
+
+def test_a_checkpoint_takes_no_room_and_is_loaded_again(rehearse: Rehearse) -> None:
+    program = """
+    import json, os, torch, torch.distributed.checkpoint as distributed
+    from safetensors.torch import load_file, save_file, save_model
+    large, small = torch.randn(2**15, 2**15, device="cuda"), torch.arange(7.0, device="cuda")
+    state = {"large": large, "on the host": torch.randn(2**13, 2**15), "small": small.half()}
+    torch.save(state, "by name.pt")
+    with open("by file.pt", "wb") as file:
+        torch.save(state, file)
+    save_file(state, "by safetensors", metadata={"format": "pt"})
+    model = torch.nn.Linear(2**14, 2**14)
+    torch.nn.init.ones_(model.bias)
+    save_model(model, "model")
+    distributed.save({"large": large, "small": small}, checkpoint_id="distributed", no_dist=True)
+    told = {}
+    for folder, _, names in os.walk("."):
+        for name in names:
+            told[name] = [os.stat(f"{folder}/{name}").st_size, os.stat(f"{folder}/{name}").st_blocks * 512]
+    def alike(loaded):
+        assert {name: (each.shape, each.dtype) for name, each in state.items()} == {
+            name: (each.shape, each.dtype) for name, each in loaded.items()}, loaded
+        assert loaded["small"].tolist() == small.tolist(), loaded["small"]
+        assert loaded["on the host"][-1, -1] == 0
+    alike(torch.load("by name.pt", mmap=True, map_location="cpu"))
+    alike(torch.load("by file.pt", map_location="cuda"))
+    alike(load_file("by safetensors"))
+    assert load_file("model")["bias"].tolist() == [1.0] * 2**14
+    read = {"small": torch.zeros(7)}
+    distributed.load(read, checkpoint_id="distributed", no_dist=True)
+    assert read["small"].tolist() == small.tolist()
+    print(json.dumps(told))
+    """
+    told = last_line(forecast(rehearse, program))
+    sizes = [size for name, (size, _) in told.items() if size > GIBIBYTE // 2]
+    assert sorted(size >> 30 for size in sizes) == [1, 4, 5, 5, 5]
+    assert sum(taken for _, taken in told.values()) < GIBIBYTE // 64

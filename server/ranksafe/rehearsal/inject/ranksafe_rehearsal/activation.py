@@ -19,7 +19,7 @@ _DEVICE_CHECKS = "device-checks.txt"
 """Beside the devices' library: which operators check their devices, of the torch it was made for."""
 _EARLY_PARTS = (
     "provenance", "lookups", "node", "outside", "packages", "driver_tools", "uncaught", "profiling", "sharing",
-    "shrink", "weightless", "short_epochs", "terminal", "triton_kernels", "collectives.ending",
+    "shrink", "weightless", "checkpoints", "short_epochs", "terminal", "triton_kernels", "collectives.ending",
     "collectives.one_for_all",
 )  # fmt: skip
 """What waits for modules that may be imported before or with torch, or for the end of the process."""

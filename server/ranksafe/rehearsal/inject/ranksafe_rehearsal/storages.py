@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from . import checkpoints, settings
 from .limits import refuse
 from .state import devices
 
@@ -61,6 +62,9 @@ def _moving(move: Any) -> Any:
             return move(self, *arguments, **keywords)
         if target == self.device:
             return self
+        chosen = settings.current()
+        if chosen is not None and chosen.forecast:
+            return checkpoints.copied(self, target)
         content = torch.empty(0, dtype=torch.uint8, device=self.device).set_(self)
         return content.to(target).untyped_storage()
 
