@@ -41,6 +41,13 @@
 #define RANKSAFE_OVERRIDE_SINCE_2_9
 #endif
 
+// What torch's fake process group is made with besides rank and size: it has options since 2.9.
+#if RANKSAFE_TORCH_AT_LEAST(2, 9)
+#define RANKSAFE_FAKE_GROUP_OPTIONS , c10::make_intrusive<c10d::FakeProcessGroup::Options>()
+#else
+#define RANKSAFE_FAKE_GROUP_OPTIONS
+#endif
+
 // Who owns the workspaces of cuBLAS and cuBLASLt (aten/src/ATen/cuda/CublasHandlePool.cpp).
 #define RANKSAFE_WORKSPACES_APART 0 // one of each kind, kept for good: measured with torch 2.11
 #define RANKSAFE_WORKSPACES_SHARED 1 // cuBLASLt takes cuBLAS's, kept for good: pull request 175879, March 2026

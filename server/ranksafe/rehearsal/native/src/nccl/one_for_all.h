@@ -4,6 +4,8 @@
 // `parseHookResult`); that of torch's `FakeWork` holds nothing (torch 2.13, FakeProcessGroup.hpp).
 #pragma once
 
+#include "../torch_compatibility.h"
+
 #include <torch/csrc/distributed/c10d/FakeProcessGroup.hpp>
 
 namespace ranksafe::nccl {
@@ -34,7 +36,7 @@ class OneForAll final : public c10d::FakeProcessGroup {
   using TensorLists = std::vector<Tensors>;
   using WorkPointer = c10::intrusive_ptr<c10d::Work>;
 
-  OneForAll(int rank, int size) : FakeProcessGroup(rank, size, c10::make_intrusive<FakeProcessGroup::Options>()) {}
+  OneForAll(int rank, int size) : FakeProcessGroup(rank, size RANKSAFE_FAKE_GROUP_OPTIONS) {}
 
   WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     FakeProcessGroup::broadcast(tensors, options);
