@@ -245,6 +245,25 @@ def test_a_snapshot_that_cannot_be_written_takes_no_answer_away(fit: Fit, tmp_pa
     assert f"{snapshot} cannot be written: No such file or directory" in answer.error
 
 
+def test_a_kernel_that_nothing_here_can_run_takes_what_its_fake_says(fit: Fit) -> None:
+    script = """
+    import torch
+    @torch.library.custom_op("mine::doubled", mutates_args=())
+    def doubled(x: torch.Tensor) -> torch.Tensor:
+        x.untyped_storage()._share_cuda_()  # a limit
+        return torch.empty(0)
+    HINT
+    x = torch.empty(2**28, device="cuda")
+    y = torch.ops.mine.doubled(x)
+    assert y.shape == (2**29,) and y.is_cuda
+    """
+    fake = "doubled.register_fake(lambda x: x.new_empty(2 * len(x)))"
+    answer = fit(script.replace("HINT", fake), "--output-format", "json")
+    assert answer.told["needs"]["allocated"] == 3 * GIBIBYTE, answer.error
+    assert any("mine::doubled" in each for each in answer.told["run"]["modified"])
+    assert fit(script.replace("HINT", "")).status == 3
+
+
 @pytest.mark.long
 def test_what_a_change_costs_is_told_with_its_line(fit: Fit, tmp_path: Path) -> None:
     before = tmp_path / "before.json"

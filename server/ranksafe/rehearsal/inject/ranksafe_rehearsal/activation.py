@@ -113,6 +113,7 @@ def _after_torch(module: ModuleType) -> None:
         if chosen.forecast:
             _install_part(".forecast", chosen)
             _install_part(".flex_attention", chosen)
+            _install_part(".custom_operators", chosen)
     state.devices().imported = True
 
 
