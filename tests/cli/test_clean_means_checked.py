@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import DEVICE_MAP, FIXED, Call
+from tests.cli.conftest import DEVICE_MAP, FIXED, ROOT, Call
 
 BROKEN = DEVICE_MAP + "values = (1,\n"
 """RS201 on line 5, and a bracket on line 7 that nothing closes."""
@@ -292,6 +293,22 @@ def test_a_binary_file_is_no_log(project: Path, call: Call, content: bytes) -> N
         assert (answer.status, answer.out) == (2, "")
         shown = "standard input" if name == "-" else name
         assert f"{shown} is no log: it is a binary or packed file" in answer.error
+
+
+def test_a_stream_that_is_left_in_the_middle_ends_as_told(tmp_path: Path) -> None:
+    """Whoever writes it still has it open, and somebody waits for more of it."""
+    command = [sys.executable, "-m", "ranksafe", "diagnose", "-"]
+    paths = [str(ROOT / "server"), str(ROOT / "rules")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    with subprocess.Popen(
+        command, env=environment, cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(bytes(range(256)) * 40)
+        process.stdin.flush()
+        error = process.stderr.read().decode()
+        assert (process.wait(), error.count("\n")) == (2, 1), error
 
 
 @pytest.mark.parametrize(

@@ -245,6 +245,7 @@ def test_a_snapshot_that_cannot_be_written_takes_no_answer_away(fit: Fit, tmp_pa
     assert f"{snapshot} cannot be written: No such file or directory" in answer.error
 
 
+@pytest.mark.long
 def test_a_kernel_that_nothing_here_can_run_takes_what_its_fake_says(fit: Fit) -> None:
     script = """
     import torch

@@ -392,6 +392,7 @@ def test_a_triton_kernel_of_a_rehearsal_is_a_limit(rehearse: Rehearse, torch_pyt
     )
 
 
+@pytest.mark.long
 def test_a_checkpoint_takes_no_room_and_is_loaded_again(rehearse: Rehearse) -> None:
     program = """
     import json, os, torch, torch.distributed.checkpoint as distributed

@@ -112,9 +112,10 @@ def _as_it_comes(file: BinaryIO) -> Iterator[bytes]:
     pieces: queue.Queue[bytes | OSError | None] = queue.Queue(maxsize=8)
 
     def read() -> None:
-        read_some = getattr(file, "read1", file.read)
+        # Past the buffer: a thread that waits in it when Python ends holds its lock, and Python aborts.
+        raw = getattr(file, "raw", file)
         try:
-            while data := read_some(_PIECE):
+            while data := raw.read(_PIECE):
                 pieces.put(data)
             pieces.put(None)
         except OSError as error:

@@ -1,6 +1,6 @@
 """Operators of ``torch.library.custom_op`` in a forecast: what nothing here can run takes what its fake says.
 
-A fake makes the results' shapes, here on the simulated devices, and so takes their memory (torch 2.4 to 2.13,
+A fake makes the results' shapes, here on the simulated devices, and so takes their memory (torch 2.13,
 ``torch/_library/custom_ops.py``). What the kernel itself would take while it runs is not in it.
 """
 
