@@ -1,5 +1,5 @@
 // npm run test:editors: user journeys in the real workbench and extension host.
-//   node tests/editors/vscode/run.mjs [OPTIONS of node --test] [FILE.mjs]     another file than the two windows'
+//   node tests/editors/vscode/run.mjs [OPTIONS of node --test] [FILE.mjs]     another file than journeys.mjs
 //
 //   RANKSAFE_TEST_TORCH_PYTHON   a Python with torch and accelerate, for the journeys that run a script
 //   RANKSAFE_VSIX                a package to test; else one is built
@@ -69,9 +69,8 @@ const environment = {
     RANKSAFE_SCREENSHOTS: process.env.RANKSAFE_SCREENSHOTS || join(root, "build/editor-screenshots"),
 };
 const given = process.argv.slice(2);
-const usual = start ? ["journeys/start.mjs"] : ["codeWindow.mjs", "runWindow.mjs"];
-const files = given.some((word) => word.endsWith(".mjs")) ? [] : usual.map((name) => join(here, name));
-const tests = spawn(process.execPath, ["--test", "--test-concurrency=2", "--test-reporter=spec", ...given, ...files], { env: environment, stdio: "inherit" });
+const files = given.some((word) => word.endsWith(".mjs")) ? [] : [join(here, start ? "journeys/start.mjs" : "journeys.mjs")];
+const tests = spawn(process.execPath, ["--test", "--test-reporter=spec", ...given, ...files], { env: environment, stdio: "inherit" });
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) {
     process.on(signal, () => tests.kill(signal));
 }

@@ -1,4 +1,4 @@
-// One code-server and one page for all journeys of a window, so that their start-up is paid once.
+// One code-server and one page for all journeys, so that their start-up is paid once.
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
