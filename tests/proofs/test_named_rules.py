@@ -14,6 +14,7 @@ from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.model import Failure, Frame, Outcome, RunRequest, RunResult
 from ranksafe.runs.predicted import with_predicted_rule
 from ranksafe.runs.proofs.environment import overlay_for
+from ranksafe.runs.proofs.execution import substitute
 from ranksafe.runs.proofs.header import ExpectedException, Launch, RunsOn, read_header
 from ranksafe.runs.start import start_run
 
@@ -91,13 +92,12 @@ def test_what_a_detector_saw_names_its_rule(
 def failed(folder: RuleFolder, python: Path) -> RunResult:
     """The failing program, run on CPU ranks or rehearsed, as its header says."""
     header = read_header(folder.failing_proof)
-    requires = header.requires or (("jax", "jaxlib") if header.runs_on is RunsOn.JAX_HOST else ())
-    overlay = overlay_for(requires, python, lambda text: None)
+    overlay = overlay_for(header.requirements, python, lambda text: None)
     is_run = header.runs_on in (RunsOn.CPU_RANKS, RunsOn.JAX_HOST)
     launched = header.runs_on is RunsOn.CPU_RANKS or header.launch is Launch.ACCELERATE
     environment = {} if overlay is None else {"PYTHONPATH": str(overlay)}
-    if header.runs_on is RunsOn.JAX_HOST:
-        environment["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={header.ranks}"
+    if is_run:
+        substitute(environment, header)
     request = RunRequest(
         folder.failing_proof,
         "local" if is_run else f"simulated:{header.ranks}",

@@ -385,10 +385,8 @@ def test_gpus_that_differ_are_told_apart(
     assert f"ranksafe:0:activations;train.py:6:<module> {2 * GIBIBYTE}" in opened
 
 
-def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> None:
-    script = """
+CONFIGURED = """
     import json, os
-    from transformers import AutoModelForCausalLM
     os.makedirs("model", exist_ok=True)
     with open("model/config.json", "w") as file:
         json.dump({
@@ -396,12 +394,19 @@ def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> No
             "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 16, "vocab_size": 32000,
             "torch_dtype": "bfloat16", "tie_word_embeddings": False,
         }, file)
+"""
+"""A model of two layers, without weights."""
+
+
+def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> None:
+    script = """
+    from transformers import AutoModelForCausalLM
     model = AutoModelForCausalLM.from_pretrained("model", device_map={"": 0})
     assert model.config.name_or_path == model.name_or_path == "model"
     import torch
     model(torch.ones(1, 8, dtype=torch.long, device="cuda"))
     """
-    told = fit(script, "--output-format", "json").told
+    told = fit(CONFIGURED + script, "--output-format", "json").told
     layer = 4 * 2048 * 2048 + 3 * 2048 * 4096 + 2 * 2048
     count = 2 * 32000 * 2048 + 2 * layer + 2048
     assert told["run"]["outcome"] == "succeeded", told["run"]
@@ -434,15 +439,8 @@ def test_a_model_of_the_hub_without_weights_is_built_by_an_older_transformers(fi
 @pytest.mark.long
 def test_weights_that_are_not_there_are_quantized_as_those_of_a_checkpoint(fit: Fit) -> None:
     script = """
-    import json, os, torch
+    import torch
     from transformers import AutoModelForCausalLM, BitsAndBytesConfig
-    os.makedirs("model", exist_ok=True)
-    with open("model/config.json", "w") as file:
-        json.dump({
-            "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 2048,
-            "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 16, "vocab_size": 32000,
-            "dtype": "bfloat16", "tie_word_embeddings": False,
-        }, file)
     four = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_compute_dtype=torch.bfloat16)
     model = AutoModelForCausalLM.from_pretrained("model", quantization_config=four)
     weights = 2 * (4 * 2048 * 2048 + 3 * 2048 * 4096)
@@ -450,7 +448,9 @@ def test_weights_that_are_not_there_are_quantized_as_those_of_a_checkpoint(fit: 
     held = torch.cuda.memory_allocated() - whole - weights // 2 - 4 * (weights // 64)
     assert 0 <= held < 2**20, held
     """
-    told = fit(script, "--output-format", "json", packages=["bitsandbytes==0.50.2"]).told
+    told = fit(
+        CONFIGURED + script, "--output-format", "json", packages=["bitsandbytes==0.50.2"]
+    ).told
     assert told["run"]["outcome"] == "succeeded", told["run"]
 
 

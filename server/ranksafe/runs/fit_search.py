@@ -181,22 +181,23 @@ def _pairs(
     ways: Sequence[_Way], tried: Sequence[Sequence[Trial]], first: Forecast
 ) -> Iterator[tuple[_Way, Forecast]]:
     """Two ways at once, the second time with what the other needed at least: only those that may fit."""
-    least: dict[int, tuple[int, Change, Forecast]] = {}
+    least: dict[int, tuple[Change, Forecast]] = {}
     for at, trials in enumerate(tried):
         known = [
-            (trial.forecast.largest.need.most, trial.change, trial.forecast)
+            (trial.change, trial.forecast)
             for trial in trials
             if trial.forecast is not None and not trial.is_short
         ]
         if known:
-            least[at] = min(known, key=lambda each: each[0])
+            least[at] = min(known, key=lambda each: each[1].largest.need.most)
     for pair in combinations(least, 2):
         # Two changes together save no more than the sum of what each saves alone.
-        saved = sum(first.largest.need.most - least[at][0] for at in pair)
-        if first.largest.need.most - saved <= first.capacity:
+        alone = sum(least[at][1].largest.need.most for at in pair)
+        if alone - first.largest.need.most <= first.capacity:
             moved = max(pair, key=lambda at: len(ways[at].sizes))
             (kept,) = set(pair) - {moved}
-            yield _beside(ways[moved], least[kept][1], is_first=moved < kept), least[kept][2]
+            change, base = least[kept]
+            yield _beside(ways[moved], change, is_first=moved < kept), base
 
 
 def _beside(way: _Way, kept: Change, *, is_first: bool) -> _Way:

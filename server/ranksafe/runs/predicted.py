@@ -48,12 +48,13 @@ def with_predicted_rule(failure: Failure, gpus: int | None, launcher: str | None
         for folder in registry.rules
         if failure.kind in folder.metadata.silent_kinds
     }
-    if not candidates | silent:
+    possible = candidates | silent
+    if not possible:
         return failure
     known = Launcher(launcher) if launcher in set(Launcher) else Launcher.UNKNOWN
     launch = LaunchContext(gpus=gpus, launcher=known)
-    analyzer = Analyzer(registry, Configuration(select=tuple(sorted(candidates | silent))), launch)
-    found = _distances(failure, analyzer, candidates | silent)
+    analyzer = Analyzer(registry, Configuration(select=tuple(sorted(possible))), launch)
+    found = _distances(failure, analyzer, possible)
     nearest = min((each for each in found if each[2] in candidates or not each[1]), default=None)
     return failure if nearest is None else replace(failure, code=nearest[2])
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_SECONDS = 300.0
 _MORE_ATTEMPTS = 3
 """Of a program whose rank was aborted by torch's own teardown."""
-_DEFAULT_REQUIREMENTS = {RunsOn.JAX_HOST: ("jax", "jaxlib")}
 
 
 class NoProof(Exception):
@@ -198,9 +197,7 @@ def _execute(
     should_stop: Callable[[], bool],
     timeout_seconds: float,
 ) -> Execution:
-    overlay = overlay_for(
-        header.requires or _DEFAULT_REQUIREMENTS.get(header.runs_on, ()), interpreter, on_progress
-    )
+    overlay = overlay_for(header.requirements, interpreter, on_progress)
     devices = None
     if simulated:
         devices = make_devices(

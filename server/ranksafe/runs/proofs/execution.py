@@ -149,7 +149,7 @@ def _environment(
     if devices is not None:
         _simulate(devices, environment, program, header, scratch)
     else:
-        _substitute(environment, header)
+        substitute(environment, header)
     put_first(environment, "PYTHONPATH", _INJECTED)
     return environment
 
@@ -173,7 +173,7 @@ def _simulate(
     give_devices(environment, file, header.ranks if _launched(header) else 1)
 
 
-def _substitute(environment: dict[str, str], header: ProofHeader) -> None:
+def substitute(environment: dict[str, str], header: ProofHeader) -> None:
     """What stands for GPUs in the way the header names."""
     if header.runs_on is not RunsOn.CUDA:
         environment["CUDA_VISIBLE_DEVICES"] = ""

@@ -79,6 +79,14 @@ class ProofHeader:
     frame: str | None
     """Source text of the innermost line of the program that must be blamed."""
 
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """What it requires, or what its kind of machine does where it says nothing."""
+        return self.requires or _REQUIREMENTS.get(self.runs_on, ())
+
+
+_REQUIREMENTS = {RunsOn.JAX_HOST: ("jax", "jaxlib")}
+
 
 class ProofHeaderError(ValueError):
     """A header that breaks the contract; ``explanation`` says how, in both languages."""

@@ -19,10 +19,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import importing
-from .settings import Settings
+from .settings import COMPUTED_BYTES, Settings
 
-_PIECE = 1 << 20
-"""Smaller tensors have values in a forecast."""
+_PIECE = COMPUTED_BYTES
 _ZEROS = bytes(_PIECE)
 
 

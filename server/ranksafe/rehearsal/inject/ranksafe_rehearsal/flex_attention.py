@@ -9,10 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import compiler, importing
-from .settings import Settings
-
-_COMPUTED_BYTES = 1 << 20
-"""Smaller tensors have values in a forecast."""
+from .settings import COMPUTED_BYTES, Settings
 
 
 def install(_settings: Settings) -> None:
@@ -44,7 +41,7 @@ class _Compiled:
 
         def run(query: Any, *others: Any, **named: Any) -> Any:
             self._was_seen = self._was_seen or compiler.is_compiled()
-            is_large = query.numel() * query.element_size() >= _COMPUTED_BYTES
+            is_large = query.numel() * query.element_size() >= COMPUTED_BYTES
             if self._was_seen and is_large and query.is_cuda:
                 return shapes(query, *others, **named)
             return computed(query, *others, **named)

@@ -8,6 +8,8 @@ from typing import Any
 
 VARIABLE = "RANKSAFE_REHEARSAL"
 NODE_VARIABLE = "RANKSAFE_REHEARSAL_NODE"
+COMPUTED_BYTES = 1 << 20
+"""Smaller tensors have values in a forecast."""
 
 
 class Native:

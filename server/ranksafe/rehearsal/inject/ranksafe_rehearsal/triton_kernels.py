@@ -17,11 +17,9 @@ from typing import Any, NoReturn, Optional
 
 from . import importing, journal
 from .limits import refuse
-from .settings import Settings
+from .settings import COMPUTED_BYTES, Settings
 
 _LAUNCHERS = "triton.runtime.jit", "triton.runtime.autotuner"
-_COMPUTED_BYTES = 1 << 20
-"""Smaller tensors have values in a forecast."""
 
 
 def install(settings: Settings) -> None:
@@ -75,7 +73,7 @@ def _launch(
     for name, value in {**dict(zip(self.signature.parameters, arguments)), **named}.items():
         if name not in stored or not isinstance(value, tensor) or not value.is_cuda:
             continue
-        if value.is_floating_point() and value.nbytes < _COMPUTED_BYTES:
+        if value.is_floating_point() and value.nbytes < COMPUTED_BYTES:
             # As other operators do; ``data``, because autograd sees nothing of what a kernel writes.
             value.data.fill_(1)
 
