@@ -72,9 +72,17 @@ def test_no_shape_takes_a_rule_or_a_finding_away(shape: str) -> None:
     assert "RS401" in [finding.code for finding in found.findings]
 
 
-@pytest.mark.parametrize("size", ["lines", "characters"])
+TOO_LARGE = {
+    "lines": "x = 1\n" * 25_000,
+    "characters": f"x = {'1' * 100_000}\n" * 16,
+    "statement": SHAPES["one list of calls"](20_000),
+    "statement of lines": "d = [\n" + "    f(1),\n" * 20_000 + "]\n",
+}
+
+
+@pytest.mark.parametrize("size", TOO_LARGE)
 def test_what_is_too_large_is_said_to_be(size: str) -> None:
-    body = "x = 1\n" * 25_000 if size == "lines" else f"x = '{'a' * 1_500_000}'\n"
+    body = TOO_LARGE[size]
     document = analysed(HEAD + body + FOUND)
     assert (document.findings, document.given_up) == ((), (WHOLE,))
     assert analysed(body).given_up == (), "no finding could have been in it"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ranksafe.pausing import Pausable
 from ranksafe.source import parsing
-from ranksafe.source.parsing import parse_python
+from ranksafe.source.parsing import has_too_long_statement, parse_python
 
 from tests.hardening.measured import ROOT
 from tests.hardening.shapes import text_of
@@ -82,3 +82,15 @@ def test_others_come_between_the_pieces(shape: str) -> None:
         turns += 1
     assert (turns > 3) is (shape != "one dictionary"), "one statement is not cut"
     assert ast.dump(trees[0]) == ast.dump(ast.parse(text))
+
+
+@pytest.mark.parametrize("half", ["x = [", "x = f(1,", 'x = """', "x = 1 + \\"])
+def test_a_half_typed_line_makes_no_long_statement(
+    half: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parsing, "LONGEST_STATEMENT", 400)
+    lines = "def f(a):\n    # of it\n    a.b(\n        1,\n    )\n" * 100
+    for end in ("\n", "\r\n", "\r"):
+        text = f"{lines}{half}\n{lines}".replace("\n", end)
+        assert not has_too_long_statement(text)
+        assert has_too_long_statement(f"{text}x = [{end}{f'    f(1),{end}' * 50}]")

@@ -36,6 +36,7 @@ from ranksafe.pausing import pause_point
 from ranksafe.semantics.facts import OF_SEVERAL_PROCESSES
 from ranksafe.semantics.module import REST, Module, ReadKey
 from ranksafe.semantics.units import ClassUnit, Unit, units_of
+from ranksafe.source.parsing import LONGEST_STATEMENT, has_too_long_statement
 from ranksafe.source.recovery import Parsed, parse, parse_tolerantly
 from ranksafe.source.text import SourceText
 
@@ -70,8 +71,10 @@ def given_up(function: str) -> Translated:
     and `REST`: that all of the file, or its end, was left out."""
     if function == WHOLE:
         return Translated(
-            f"too large to be checked: more than {_MOST_LINES} lines or {_MOST_CHARACTERS} characters",
-            f"文件过大，未检查：超过 {_MOST_LINES} 行或 {_MOST_CHARACTERS} 个字符",
+            f"too large to be checked: more than {_MOST_LINES} lines or {_MOST_CHARACTERS} characters, or a statement"
+            f" of more than {LONGEST_STATEMENT}",
+            f"文件过大，未检查：超过 {_MOST_LINES} 行或 {_MOST_CHARACTERS} 个字符，"
+            f"或单条语句超过 {LONGEST_STATEMENT} 个字符",
         )
     if function == REST:
         return Translated(
@@ -157,6 +160,7 @@ class DocumentAnalysis:
         self.blanked: frozenset[int] = frozenset()
         """0-based lines left out because they are broken."""
         self._source = SourceText(text)
+        self._is_too_large = _is_too_large(self._source)
         self._lines_parsed: list[str] | None = None
         self._active: Active | None = None
         self._results = UnitResults()
@@ -188,7 +192,7 @@ class DocumentAnalysis:
     def given_up(self) -> tuple[str, ...]:
         """Functions that do too much to be followed, so that rank flow has nothing to say of them; an empty name:
         the statements outside functions."""
-        if _is_too_large(self._source):
+        if self._is_too_large:
             return (WHOLE,) if RELEVANT.search(self._source.text) else ()
         return () if self.module is None else tuple(sorted(self.module.given_up))
 
@@ -226,6 +230,7 @@ class DocumentAnalysis:
         """
         before = self._source
         self._source = SourceText(text, lines)
+        self._is_too_large = _is_too_large(self._source)
         self._findings = None
         added = len(self._source.lines) - len(before.lines)
         self._is_typing = True
@@ -237,7 +242,7 @@ class DocumentAnalysis:
         self._rest_is_due = True
 
     def _take_over_edit(self, first_line: int, last_line: int, added: int, text: str) -> None:
-        is_usual = self.status != "stale" and not _is_too_large(self._source)
+        is_usual = self.status != "stale" and not self._is_too_large
         if self.module is not None and is_usual:
             self._note_words("".join(self._source.lines[first_line : last_line + added + 1]))
             if self._change_one_unit(first_line, last_line, added):
@@ -297,7 +302,7 @@ class DocumentAnalysis:
         """Parse the whole file, keep the units that are the same, check the rest."""
         text = self._source.text
         active = None
-        if not _is_too_large(self._source):
+        if not self._is_too_large:
             active = self._analyzer.active_in(self.path, text)
         if active is None:
             self._drop()
@@ -517,4 +522,8 @@ def _order(finding: Finding) -> tuple[int, int, int, int, str, str]:
 
 
 def _is_too_large(source: SourceText) -> bool:
-    return len(source.lines) > _MOST_LINES or len(source.text) > _MOST_CHARACTERS
+    return (
+        len(source.lines) > _MOST_LINES
+        or len(source.text) > _MOST_CHARACTERS
+        or has_too_long_statement(source.text)
+    )

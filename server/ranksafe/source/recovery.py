@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ranksafe.pausing import pause_point
-from ranksafe.source.parsing import parse_python
+from ranksafe.source.parsing import has_too_long_statement, parse_python
 from ranksafe.source.text import split_lines
 
 _MAXIMUM_ATTEMPTS = 15
@@ -46,8 +46,10 @@ def parse_tolerantly(text: str, suspects: Sequence[Collection[int]] = ()) -> Par
     """Parse text of which parts may be broken.
 
     ``suspects``: sets of 0-based lines that may be what is broken (what was edited last, the statement around it), the
-    likeliest first; each is tried alone. None: nothing could be parsed at all.
+    likeliest first; each is tried alone. None: nothing could be parsed at all, or a statement is too long to be.
     """
+    if has_too_long_statement(text):
+        return None
     tree = parse(text)
     if tree is not None:
         return Parsed(tree, frozenset())
