@@ -346,6 +346,7 @@ async def test_a_forecast_is_cancelled_by_its_lens_and_by_its_progress(
 
 @needs_torch
 @pytest.mark.torch
+@pytest.mark.long
 async def test_a_script_that_fails_otherwise_has_its_failure_drawn_and_no_answer(
     start_editor: StartEditor,
 ) -> None:

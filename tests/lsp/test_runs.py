@@ -125,6 +125,7 @@ async def test_a_failure_is_drawn_on_its_line_until_it_is_mended(
     )
 
 
+@pytest.mark.long
 async def test_the_next_run_that_passes_takes_the_failures_away(
     start_editor: StartEditor,
 ) -> None:

@@ -98,6 +98,7 @@ main()
     assert _ONCE_MORE not in judged.said
 
 
+@pytest.mark.long
 def test_a_column_that_a_stand_in_lacks_is_a_limit_after_a_second_look(judge: Judge) -> None:
     judged = judge(
         """
@@ -153,7 +154,10 @@ batch + torch.ones(4, device="cuda:1")  # here
 }
 
 
-@pytest.mark.parametrize("what", _PLANTED)
+@pytest.mark.parametrize(
+    "what",
+    [pytest.param(what, marks=pytest.mark.long) if "worker" in what else what for what in _PLANTED],
+)
 def test_what_cannot_come_of_a_stand_in_is_the_scripts(judge: Judge, what: str) -> None:
     judged = judge(
         f"""

@@ -156,6 +156,7 @@ def test_what_training_holds_is_told_with_its_line(fit: Fit) -> None:
     }
 
 
+@pytest.mark.long
 def test_what_was_held_from_moment_to_moment_is_in_the_report(fit: Fit, tmp_path: Path) -> None:
     told = fit(LAYERS, "--output-format", "json").told
     folder = Path(told["run"]["log"]).parent

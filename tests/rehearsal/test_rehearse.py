@@ -287,6 +287,7 @@ print("trained")
 """
 
 
+@pytest.mark.long
 def test_a_long_training_is_stopped_and_told_of(rehearsals: Rehearsals) -> None:
     script = rehearsals.write(_TRAINED_FOR_LONG)
     passed = rehearsals.finish(script, rehearsal=RehearsalOptions(short_epochs=True))

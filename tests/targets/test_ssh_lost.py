@@ -53,6 +53,7 @@ def test_a_broken_line_is_mended_and_no_output_is_lost(far: Far) -> None:
     assert result.failures[0].filename == str(far.project / "train.py")
 
 
+@pytest.mark.long
 def test_a_run_that_was_left_is_come_back_to_and_explained(far: Far) -> None:
     far.settle("patience-minutes = 0.03")
     script = _counting(far, 100, end="{}['key']")
