@@ -49,7 +49,7 @@ class Located:
     first: int
     last: int
     ignored: bool = False
-    """Python or its logging says that it went on: ``Exception ignored in``, ``--- Logging error ---``."""
+    """Python says that it went on: ``Exception ignored in``."""
     logged: bool = False
     """A log record stands right above it, as ``logging.exception`` writes it: the script caught it."""
     announced: str = ""
@@ -302,6 +302,5 @@ _RECORD = re.compile(r"(?:^|[\s\[|])(?:ERROR|WARNING|CRITICAL)\b[\]:|\s-]")
 _IGNORED = (
     "Error in atexit._run_exitfuncs",
     "Exception ignored in",
-    "--- Logging error ---",
     "Exception ignored on",
 )

@@ -53,7 +53,6 @@ class Decoder:
     def __init__(self) -> None:
         self._rest = b""
         self._wide: codecs.IncrementalDecoder | None = None
-        self._wide_rest = ""
         self._started = False
 
     def feed(self, data: bytes) -> str:
@@ -64,31 +63,27 @@ class Decoder:
                 self._rest = data
                 return ""
             data = self._begin(data)
-        return self._feed(data)
-
-    def _feed(self, data: bytes) -> str:
-        if self._wide is not None:
-            return self._whole_lines(self._wide.decode(data))
-        data = self._rest + data
+        data = self._rest + self._narrow(data)
         end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         if end == 0 and len(data) > _LONGEST_LINE:
             end = len(data)
         self._rest = data[end:]
-        return _plain(_decoded(data[:end])) if end else ""
+        return _plain(_decoded(data[:end]))
 
     def finish(self) -> str:
         """What is left: a last line without its end."""
         if not self._started:
-            return self._feed(self._begin(self._rest)) + self.finish()
-        if self._wide is not None:
-            text, self._wide_rest = self._wide_rest + self._wide.decode(b"", True), ""
-            return _plain(text)
-        rest, self._rest = self._rest, b""
-        return _plain(_decoded(rest))
+            self._rest = self._narrow(self._begin(self._rest))
+        data, self._rest = self._rest + self._narrow(b"", final=True), b""
+        return _plain(_decoded(data))
+
+    def _narrow(self, data: bytes, *, final: bool = False) -> bytes:
+        """UTF-16 as UTF-8, anything else as it is."""
+        return data if self._wide is None else self._wide.decode(data, final).encode("utf-8")
 
     def _begin(self, data: bytes) -> bytes:
         """Take the byte order mark off; without one, UTF-16 shows in its zeros."""
-        self._started, self._rest = True, b""
+        self._started = True
         for mark, name in _BYTE_ORDER_MARKS:
             if data.startswith(mark):
                 if name != "utf-8":
@@ -100,14 +95,6 @@ class Decoder:
             name = "utf-16-le" if odd > even else "utf-16-be"
             self._wide = codecs.getincrementaldecoder(name)("replace")
         return data
-
-    def _whole_lines(self, text: str) -> str:
-        text = self._wide_rest + text
-        end = max(text.rfind("\n"), text.rfind("\r")) + 1
-        if end == 0 and len(text) > _LONGEST_LINE:
-            end = len(text)
-        self._wide_rest = text[end:]
-        return _plain(text[:end])
 
 
 def _plain(text: str) -> str:
