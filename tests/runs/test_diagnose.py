@@ -219,7 +219,7 @@ def test_other_processes_on_a_gpu_are_named_as_ranks_of_this_run() -> None:
     assert "set_device" in explanation.zh_cn
 
 
-def test_a_kernels_check_is_named_and_its_repeats_are_counted() -> None:
+def test_a_kernels_check_is_named_however_often_it_is_printed() -> None:
     check = (
         "../aten/src/ATen/native/cuda/Loss.cu:250: nll_loss: block: [0,0,0], thread: [{},0,0] Assertion "
         "`t >= 0 && t < n_classes` failed."
@@ -234,8 +234,6 @@ def test_a_kernels_check_is_named_and_its_repeats_are_counted() -> None:
     failure = diagnose(text)[0]
     assert (failure.kind, failure.line) == ("cuda-assert", 5)
     assert "label" in failure.explanation.en
-    assert "2000 times" in failure.explanation.en
-    assert "2000 次" in failure.explanation.zh_cn
 
 
 @pytest.mark.parametrize(
@@ -622,26 +620,6 @@ def test_the_rank_that_mpirun_saw_killed_is_the_one() -> None:
     log = "step 1 loss 0.5\nmpirun noticed that process rank 3 with PID 0 on node n1 exited on signal 9 (Killed).\n"
     failure = diagnose(log)[0]
     assert (failure.kind, failure.rank) == ("killed", 3)
-
-
-def test_ranks_in_different_communicators_of_nccl_are_told() -> None:
-    begun = "node1:10:11 [0] NCCL INFO ncclCommInitRankConfig comm 0x5 rank {} nranks 2 cudaDev 0 commId {} - Init START"
-    log = (
-        begun.format(0, "0x56be")
-        + "\n"
-        + begun.format(1, "0x56be")
-        + "\n"
-        + begun.format(0, "0x139a")
-        + "\n"
-        '[rank1]: Traceback (most recent call last):\n[rank1]:   File "/w/train.py", line 9, in <module>\n'
-        "[rank1]:     fit()\n[rank1]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:77, remote process "
-        "exited or there was a network error, NCCL version 2.26.2\n[rank1]: ncclRemoteError: A call failed possibly due "
-        "to a network error or a remote process exiting prematurely.\n[rank1]: Last error:\n[rank1]: socketPollConnect: "
-        "connect returned Connection refused, exceeded error retry count (35)\n"
-    )
-    failure = diagnose(log)[0]
-    assert (failure.kind, failure.rank, failure.line) == ("nccl-connection-refused", 1, 9)
-    assert "rank 0: 0x139a, rank 1: 0x56be" in failure.explanation.en
 
 
 def test_what_four_processes_wrote_into_one_another_is_alike_whatever_the_order_of_its_sets() -> (

@@ -181,7 +181,7 @@ def evidence_of(said: SaidBy) -> Evidence:
     failed = failed or _BAD_EXIT.search(everything) is not None
     if not failed:
         return Evidence({}, launcher="", returncode=None)
-    return Evidence(ranks, launcher="\n".join(reports), returncode=1, repeats=said.repeats)
+    return Evidence(ranks, launcher="\n".join(reports), returncode=1)
 
 
 def _add_reported(ranks: dict[int, RankEvidence], report: LauncherReport, *, caused: bool) -> None:

@@ -69,15 +69,10 @@ _ELSEWHERE = (
         frozenset({"cuda-assert"}),
     ),
 )
-_COMMUNICATOR = re.compile(
-    r"ncclCommInitRank\w* comm \S+ rank (?P<rank>\d+) nranks \d+ [^\n]*commId (?P<id>0x\w+) - Init START"
-)
-"""NCCL 2.17 to 2.27, src/init.cc, with NCCL_DEBUG=INFO."""
 _TERMINATED = re.compile(
     r"terminate called after throwing an instance of '[^']+'\s*\n\s*what\(\):\s+(?P<what>[^\n]+)"
 )
 """libstdc++'s words for an exception that nothing caught."""
-_TWO = 2
 
 
 def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
@@ -149,18 +144,11 @@ def _facts(failure: Failure, evidence: Evidence, report: LauncherReport) -> Iter
         whats = _whats(evidence)
         if len(set(whats)) == 1 and match(whats[0]) is None:
             yield f"aborted by an exception: {whats[0]}"
-    begun = {int(each["rank"]): each["id"] for each in _COMMUNICATOR.finditer(printed)}
-    if len(set(begun.values())) >= _TWO and rank in begun:
-        listed = ", ".join(f"rank {each}: {begun[each]}" for each in sorted(begun)[:_TWO])
-        yield f"communicators: {listed}"
     warned = _NCCL_WARNS.search(printed)
     if warned is not None and "NCCL WARN" not in failure.message:
         words = warned["words"].strip()
         if words not in failure.message and words not in failure.explanation.en:
             yield f"NCCL warned: {words[:_LONGEST_WARNING]}"
-    often = max((n for text, n in evidence.repeats.items() if ".cu:" in text), default=0)
-    if often > 1:
-        yield f"printed {often} times"
 
 
 def _with_listener(failure: Failure, _: Evidence, __: LauncherReport) -> Failure:

@@ -131,8 +131,6 @@ class Evidence:
     """How many ranks, numbered or not, raised what the others raised; 0: not counted."""
     last_lines: dict[int, str] = field(default_factory=dict)
     """What a rank, by its number, printed last that is no error; of a saved log whose lines tell the rank."""
-    repeats: dict[str, int] = field(default_factory=dict)
-    """How often a message was printed that came over and over, by its text with ``#`` for numbers."""
 
     def everything(self) -> str:
         """All that the launcher and the ranks said."""

@@ -51,8 +51,7 @@ def telling_places(text: str) -> list[int]:
 class Excerpt:
     """The telling lines of one stream: the first ones and the last ones, up to ``limit`` characters each.
 
-    Of a message that is printed over and over, as by every thread of a GPU kernel, the first few are kept, and
-    `repeats` counts them all.
+    Of a message that is printed over and over, as by every thread of a GPU kernel, the first few are kept.
     """
 
     def __init__(self, limit: int) -> None:
@@ -62,7 +61,7 @@ class Excerpt:
         self._tail: deque[tuple[int, str]] = deque()
         self._tail_size = 0
         self._open = 0
-        self.repeats: dict[str, int] = {}
+        self._repeats: dict[str, int] = {}
 
     @property
     def is_open(self) -> bool:
@@ -106,9 +105,9 @@ class Excerpt:
         if not _REPEATING.search(line):
             return False
         kind = _DIGITS.sub("#", line[:300])
-        if kind not in self.repeats and len(self.repeats) >= _MOST_KINDS:
+        if kind not in self._repeats and len(self._repeats) >= _MOST_KINDS:
             return False
-        self.repeats[kind] = count = self.repeats.get(kind, 0) + 1
+        self._repeats[kind] = count = self._repeats.get(kind, 0) + 1
         return count > _MANY
 
 

@@ -62,8 +62,6 @@ class SaidBy:
     """The first lines as they stood: programs print there what they are about to do."""
     uncaught: set[int] = field(default_factory=set)
     """Ranks whose traceback torch's excepthook printed: nothing caught it."""
-    repeats: dict[str, int] = field(default_factory=dict)
-    """How often a message was printed that came over and over, by its text with ``#`` for numbers."""
     has_bars: bool = False
     """Whether there were progress bars near its end."""
     earlier: SaidBy | None = None
@@ -228,10 +226,7 @@ class LogReader:
         ranks: dict[int, list[Line]] = {}
         others: list[list[Line]] = []
         unknown = 0
-        repeats: dict[str, int] = {}
         for (source, rank), stream in self._streams.items():
-            for text, count in stream.repeats.items():
-                repeats[text] = repeats.get(text, 0) + count
             lines = unboxed(stream.lines())
             if rank is None:
                 rank = self._rank_of(source, named[source])
@@ -250,7 +245,6 @@ class LogReader:
             count=self.count,
             head=list(self._head),
             uncaught=set(self._uncaught),
-            repeats=repeats,
             has_bars=bool(self._bar),
             earlier=self._earlier,
         )

@@ -128,8 +128,6 @@ class Signature:
     """What makes the explanation, where numbers have to be compared; `explanation` is the least that can be said."""
     plain: bool = False
     """An ordinary error, which one GPU would show too, unless only some ranks met it."""
-    defaults: dict[str, str] = field(default_factory=dict)
-    """For named groups that are optional in the pattern."""
     example: Example | None = None
     """None: not written down yet."""
     counterexample: Example | None = None
@@ -157,7 +155,7 @@ class Signature:
 
         ``shown``: what it rests on besides the message.
         """
-        values = {**self.defaults, **{name: value for name, value in groups.items() if value}}
+        values = {name: value for name, value in groups.items() if value}
         meaning = Translated(
             _filled(self.explanation.en, values), _filled(self.explanation.zh_cn, values)
         )
@@ -194,7 +192,6 @@ def _signature(value: dict[str, Any]) -> Signature:
         code=value.get("code"),
         candidates=tuple(value.get("candidates", ())),
         elaborate=value.get("elaborate", ""),
-        defaults=value.get("defaults", {}),
         example=_example(value.get("example")),
         counterexample=_example(value.get("counterexample")),
         **dict.fromkeys(value.get("is", ()), True),
