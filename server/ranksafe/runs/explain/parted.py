@@ -21,7 +21,7 @@ _LARGEST_FILE = 2_000_000
 _MOST_LOOPS = 2
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+Loop = ast.For | ast.AsyncFor | ast.While
 EXITS = (ast.Break, ast.Continue, ast.Return, ast.Raise)
 WORDS = {ast.Break: "break", ast.Continue: "continue", ast.Return: "return", ast.Raise: "raise"}
 
@@ -84,26 +84,23 @@ class _Place:
 
     def around(self) -> Parting | None:
         """A branch or handler around the line that the other has come to and not entered, the outermost."""
-        for block in _blocks_at(self.scope, self.line):
-            head, body = block
-            inside = lines_of(body)
+        for head, line, block in _blocks_at(self.scope, self.line):
+            inside = lines_of(block)
             if self.theirs.isdisjoint(inside) and not self.theirs.isdisjoint(_head(head)):
-                line = head.lineno
-                if isinstance(head, ast.Try):
-                    line = next(h.lineno for h in head.handlers if h.body is body)
                 words = HANDLER if isinstance(head, ast.Try) else ENTERED
                 return told(words, self.filename, self.ranks, line)
         return None
 
     def left_by(self) -> Parting | None:
         """A statement by which only the other left the function, the loop or the pass before it came to the line."""
-        for exit_, loop in _exits(self.scope):
-            if exit_.lineno not in self.theirs or exit_.lineno in self.ours:
+        for exit_ in own_nodes(self.scope):
+            if not isinstance(exit_, EXITS) or exit_.lineno not in self.theirs - self.ours:
                 continue
-            if _skips(exit_, loop, self.line):
-                condition = _condition_of(self.scope, exit_)
-                lines = (exit_.lineno, *([condition] if condition else []))
-                text = EXIT_UNDER if condition else _EXIT
+            if _skips(exit_, self.scope, self.line):
+                around = _blocks_at(self.scope, exit_.lineno)
+                conditions = [line for head, line, _ in around if not isinstance(head, Loop)]
+                lines = (exit_.lineno, *conditions[-1:])
+                text = EXIT_UNDER if conditions else _EXIT
                 return told(text, self.filename, self.ranks, *lines, word=WORDS[type(exit_)])
         return None
 
@@ -112,7 +109,8 @@ class _Place:
         for node in own_nodes(self.scope):
             if not isinstance(node, ast.Try) or self.ours.isdisjoint(lines_of(node.body)):
                 continue
-            if node.lineno > self.line and not _share_a_loop(self.scope, node.lineno, self.line):
+            common = set(_loops_at(self.scope, node.lineno)) & set(self.loops())
+            if node.lineno > self.line and not common:
                 continue
             for handler in node.handlers:
                 inside = lines_of(handler.body)
@@ -121,10 +119,9 @@ class _Place:
                     return told(HANDLER, self.filename, ranks, handler.lineno)
         return None
 
-    def loops(self) -> list[ast.stmt]:
+    def loops(self) -> list[Loop]:
         """The loops around the line, the innermost first."""
-        around = [node for node in own_nodes(self.scope) if isinstance(node, _LOOPS)]
-        return [node for node in reversed(around) if _covers_body(node, self.line)]
+        return _loops_at(self.scope, self.line)[::-1]
 
 
 def told(
@@ -145,7 +142,7 @@ def _in_loops(places: Sequence[_Place], other: Way) -> Parting | None:
     found: list[tuple[_Place, int]] = []
     for place in reversed(places):
         for loop in place.loops():
-            if not _is_in(other, place, loop):
+            if not _is_in(other, place, loop.body):
                 found.append((place, loop.lineno))
     if not found:
         return None
@@ -155,10 +152,10 @@ def _in_loops(places: Sequence[_Place], other: Way) -> Parting | None:
     return told(words, place.filename, place.ranks, *of_file)
 
 
-def _is_in(other: Way, place: _Place, loop: ast.stmt) -> bool:
+def _is_in(other: Way, place: _Place, block: Sequence[ast.stmt]) -> bool:
     path = Path(place.filename).resolve()
     return any(
-        Path(frame.filename).resolve() == path and _covers_body(loop, frame.line)
+        Path(frame.filename).resolve() == path and covers(block, frame.line)
         for frame in other.frames
     )
 
@@ -183,7 +180,7 @@ def scope_at(tree: ast.Module, line: int) -> Scope:
     """The innermost function around a line, else the file."""
     found: Scope = tree
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _covers_body(node, line):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and covers(node.body, line):
             found = node
     return found
 
@@ -198,58 +195,39 @@ def own_nodes(scope: Scope) -> Iterator[ast.AST]:
             waiting += ast.iter_child_nodes(node)
 
 
-def _blocks_at(scope: Scope, line: int) -> Iterator[tuple[ast.stmt, list[ast.stmt]]]:
-    """The arms of branches, bodies of loops and handlers around a line, the outermost first."""
+def _blocks_at(scope: Scope, line: int) -> Iterator[tuple[ast.stmt, int, list[ast.stmt]]]:
+    """The arms of branches, bodies of loops and handlers around a line, the outermost first.
+
+    Before each the statement that it is a part of, and the line that leads into it.
+    """
     for node in own_nodes(scope):
-        blocks: list[list[ast.stmt]] = []
+        blocks: list[tuple[int, list[ast.stmt]]] = []
         if isinstance(node, ast.If):
-            blocks = [node.body, node.orelse]
-        elif isinstance(node, _LOOPS):
-            blocks = [node.body]
+            blocks = [(node.lineno, node.body), (node.lineno, node.orelse)]
+        elif isinstance(node, Loop):
+            blocks = [(node.lineno, node.body)]
         elif isinstance(node, ast.Try):
-            blocks = [handler.body for handler in node.handlers]
-        for block in blocks:
-            if any(_covers(each, line) for each in block):
+            blocks = [(handler.lineno, handler.body) for handler in node.handlers]
+        for first, block in blocks:
+            if covers(block, line):
                 assert isinstance(node, ast.stmt)
-                yield node, block
+                yield node, first, block
 
 
-def _exits(
-    scope: Scope,
-) -> Iterator[tuple[ast.Break | ast.Continue | ast.Return | ast.Raise, ast.stmt | None]]:
-    """The statements that leave a loop, a pass or the function, each with the innermost loop around it."""
-    loops = [node for node in own_nodes(scope) if isinstance(node, _LOOPS)]
-    for node in own_nodes(scope):
-        if isinstance(node, EXITS):
-            around = [loop for loop in loops if _covers_body(loop, node.lineno)]
-            yield node, around[-1] if around else None
+def _loops_at(scope: Scope, line: int) -> list[Loop]:
+    """The loops around a line, the outermost first."""
+    return [head for head, _, _ in _blocks_at(scope, line) if isinstance(head, Loop)]
 
 
-def _skips(exit_: ast.stmt, loop: ast.stmt | None, line: int) -> bool:
+def _skips(exit_: ast.stmt, scope: Scope, line: int) -> bool:
     """Whether who leaves by a statement does not come to a line of the same function, or no more."""
-    within = loop is not None and _covers_body(loop, line)
+    left = _loops_at(scope, exit_.lineno)[-1:]
+    within = bool(left) and left[0] in _loops_at(scope, line)
     if isinstance(exit_, ast.Break):
         return within
     if isinstance(exit_, ast.Continue):
         return within and exit_.lineno < line
     return within or exit_.lineno < line
-
-
-def _condition_of(scope: Scope, statement: ast.stmt) -> int | None:
-    """The line of the innermost branch or handler around a statement."""
-    line: int | None = None
-    for node in own_nodes(scope):
-        if isinstance(node, ast.If | ast.ExceptHandler):
-            arms = [*node.body, *getattr(node, "orelse", ())]
-            line = node.lineno if any(_covers(each, statement.lineno) for each in arms) else line
-    return line
-
-
-def _share_a_loop(scope: Scope, one: int, other: int) -> bool:
-    return any(
-        isinstance(node, _LOOPS) and _covers_body(node, one) and _covers_body(node, other)
-        for node in own_nodes(scope)
-    )
 
 
 def lines_of(block: Sequence[ast.stmt]) -> range:
@@ -266,13 +244,9 @@ def _head(statement: ast.stmt) -> range:
     return range(statement.lineno, max(end, statement.lineno + 1))
 
 
-def _covers(node: ast.stmt, line: int) -> bool:
-    return node.lineno <= line <= (node.end_lineno or node.lineno)
-
-
-def _covers_body(node: ast.AST, line: int) -> bool:
-    body: list[ast.stmt] = getattr(node, "body", None) or []
-    return any(_covers(each, line) for each in body)
+def covers(block: Sequence[ast.stmt], line: int) -> bool:
+    """Whether a line is in one of the statements."""
+    return any(each.lineno <= line <= (each.end_lineno or each.lineno) for each in block)
 
 
 ENTERED = Translated(

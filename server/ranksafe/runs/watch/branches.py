@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ranksafe.runs.explain.parted import Loop, covers, scope_at, tree_of
 from ranksafe.runs.model import Frame
-
-_LONGEST_FILE = 2_000_000
 
 
 def parting(
@@ -24,13 +23,14 @@ def parting(
     if frames is None:
         return None
     left, right = frames
-    tree = _tree(left.filename)
+    tree = tree_of(Path(left.filename))
     if tree is None:
         return None
     best: ast.If | None = None
-    for node in _conditions(tree):
-        if _in_different_arms(node, left.line, right.line) or (
-            same_number and _only_one_inside(tree, node, left.line, right.line)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and (
+            _in_different_arms(node, left.line, right.line)
+            or (same_number and _only_one_inside(tree, node, left.line, right.line))
         ):
             best = node
     return None if best is None else (left.filename, best.lineno)
@@ -50,41 +50,24 @@ def _own(frames: Sequence[Frame]) -> Iterator[Frame]:
     return (frame for frame in frames if frame.in_user_code)
 
 
-def _tree(filename: str) -> ast.Module | None:
-    path = Path(filename)
-    try:
-        if path.stat().st_size > _LONGEST_FILE:
-            return None
-        return ast.parse(path.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return None
-
-
-def _conditions(tree: ast.Module) -> Iterator[ast.If]:
-    """Every ``if`` of the file, inner ones after those around them."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If):
-            yield node
-
-
 def _in_different_arms(node: ast.If, one: int, other: int) -> bool:
     body, orelse = node.body, node.orelse
-    return (_covers(body, one) and _covers(orelse, other)) or (
-        _covers(body, other) and _covers(orelse, one)
+    return (covers(body, one) and covers(orelse, other)) or (
+        covers(body, other) and covers(orelse, one)
     )
 
 
 def _only_one_inside(tree: ast.Module, node: ast.If, one: int, other: int) -> bool:
     if node.orelse:
         return False
-    inside = [line for line in (one, other) if _covers(node.body, line)]
+    inside = [line for line in (one, other) if covers(node.body, line)]
     if len(inside) != 1:
         return False
     outside = other if inside[0] == one else one
     block = _block_of(tree, node)
     if block is None or _is_in_a_loop(tree, node):
         return False
-    return _covers(block[block.index(node) + 1 :], outside)
+    return covers(block[block.index(node) + 1 :], outside)
 
 
 def _block_of(tree: ast.Module, node: ast.stmt) -> list[ast.stmt] | None:
@@ -98,23 +81,7 @@ def _block_of(tree: ast.Module, node: ast.stmt) -> list[ast.stmt] | None:
 
 def _is_in_a_loop(tree: ast.Module, node: ast.If) -> bool:
     """Whether a loop of the same function is around it."""
-    function = _innermost_function(tree, node)
     return any(
-        isinstance(each, (ast.For, ast.AsyncFor, ast.While))
-        and each.lineno <= node.lineno <= (each.end_lineno or each.lineno)
-        for each in ast.walk(function)
+        isinstance(each, Loop) and covers([each], node.lineno)
+        for each in ast.walk(scope_at(tree, node.lineno))
     )
-
-
-def _innermost_function(tree: ast.Module, node: ast.If) -> ast.AST:
-    found: ast.AST = tree
-    for each in ast.walk(tree):
-        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef)) and (
-            each.lineno <= node.lineno <= (each.end_lineno or each.lineno)
-        ):
-            found = each
-    return found
-
-
-def _covers(block: Sequence[ast.stmt], line: int) -> bool:
-    return any(each.lineno <= line <= (each.end_lineno or each.lineno) for each in block)
