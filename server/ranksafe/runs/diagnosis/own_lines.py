@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ranksafe.runs.diagnosis.common_failure import kind_of
@@ -21,9 +21,6 @@ _MARK = re.compile(
     r"|\[?\b(?i:rank)[\"']?[ _]?[=:#]? ?(?P<rank>\d+)\b\]?:?"
 )
 """torchrun's ``--tee``, a logger's or a program's own mark, and that of torch's examples."""
-_NUMBERED = re.compile(r"^.{0,40}?(?:\[(?P<bare>\d{1,2})\]|\b[rR](?P<letter>\d{1,2})\b)")
-"""A number alone, which is a rank's where all of them are there and no other."""
-_OF_SIZE = re.compile(r"[\[(](?P<rank>\d{1,3})/(?P<size>[1-9]\d{0,2})[\])]")
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d|\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?|\bpid\W{0,2}\d+", re.IGNORECASE
 )
@@ -76,8 +73,7 @@ class OwnLines:
         self.all: list[Line] = sorted(dict((*said.head, *said.tail)).items())
         """As they stood, whoever said them."""
         printed = [(at, text.strip()) for at, text in self.all if not _OF_A_FAILURE.search(text)]
-        read = _rank_reader([text for _, text in printed])
-        self.printed = [OwnLine(at, text, *read(text)) for at, text in printed]
+        self.printed = [OwnLine(at, text, *_named_rank(text)) for at, text in printed]
         self._end = said.tail[0][0] if said.tail else 0
 
     def last_of_ranks(self) -> dict[int, str]:
@@ -174,36 +170,11 @@ class OwnLines:
                 return
 
 
-def _rank_reader(texts: Sequence[str]) -> Callable[[str], tuple[int | None, str]]:
-    """Tells the rank that a line names, and the line without that mark.
-
-    Marks such as ``[0/2]`` or ``[1]`` count if the lines have one of every rank and none that is no rank's.
-    """
-    of_size = _OF_SIZE if _has_every_rank(texts) else None
-    numbered = _NUMBERED if _are_numbered(texts) else None
-
-    def read(text: str) -> tuple[int | None, str]:
-        for pattern in (_MARK, of_size, numbered):
-            found = pattern.search(text) if pattern else None
-            if found is not None:
-                # A mark of --tee and torch's own may both stand there.
-                rank = next(int(group) for group in found.groups() if group is not None)
-                return rank, (text[: found.start()] + text[found.end() :]).strip()
+def _named_rank(text: str) -> tuple[int | None, str]:
+    """The rank that a line names, and the line without that mark."""
+    found = _MARK.search(text)
+    if found is None:
         return None, text
-
-    return read
-
-
-def _has_every_rank(texts: Sequence[str]) -> bool:
-    found = [match for text in texts if (match := _OF_SIZE.search(text))]
-    sizes = {int(match["size"]) for match in found}
-    return len(sizes) == 1 and {int(match["rank"]) for match in found} == set(range(*sizes))
-
-
-def _are_numbered(texts: Sequence[str]) -> bool:
-    """Whether many lines begin with a number, and these are all from 0 to the highest of them."""
-    found = [match for text in texts if (match := _NUMBERED.search(text))]
-    numbers = {int(match["bare"] or match["letter"]) for match in found}
-    return (
-        len(numbers) > 1 and numbers == set(range(len(numbers))) and len(found) >= 2 * len(numbers)
-    )
+    # A mark of --tee and torch's own may both stand there.
+    rank = next(int(group) for group in found.groups() if group is not None)
+    return rank, (text[: found.start()] + text[found.end() :]).strip()
