@@ -30,7 +30,6 @@ from ranksafe.runs.diagnosis.survived import (
 from ranksafe.runs.diagnosis.whole_log import (
     facts_of_the_whole,
     finished,
-    is_of_the_command,
     with_complaint,
 )
 from ranksafe.runs.explain.deaths import CRASHES
@@ -68,12 +67,6 @@ _SAYS_SO = re.compile(
     r"|(?:mpirun|mpiexec|prterun) (?:noticed that process rank|detected that one or more processes exited)",
     re.MULTILINE,
 )
-_OWN_LAUNCHER = re.compile(
-    r"\brank[ =]?\d+\b[^\n]{0,30}?\b(?:returned|exited|failed|died)\b[^\n]{0,20}?[ :=]-?[1-9]\d*\s*\.?$"
-    r"|\b(?:rc|exit ?code|exit status|return ?code)[ :=]{1,2}-?[1-9]\d*\s*$",
-    re.IGNORECASE,
-)
-"""What launchers of people's own write at the end of a log."""
 _STOPPED_AT_ONCE = frozenset({-4, -7, -8, -9, -11})
 """Signals after which no traceback can be the reason."""
 _STOPPED = "stopped-by-launcher"
@@ -128,7 +121,7 @@ def _of_one_launch(said: SaidBy, language: Language) -> list[Failure]:
             *facts_of_the_whole(failure, said, evidence.launcher),
         ]
         failures[0] = with_notes(failure, "notes_of_logs", facts, evidence)
-    if failures and (evidence.alike or is_of_the_command(failures[0])):
+    if failures and evidence.alike:
         failures = [replace(failures[0], rank=None)]
     return [finished(failure, said, evidence.launcher) for failure in failures]
 
@@ -211,9 +204,7 @@ def ended_badly(said: SaidBy) -> bool:
 def _says_so(said: SaidBy) -> bool:
     texts = (_joined(lines) for lines in (*said.others, *said.ranks.values()))
     # What came before the ranks were started anew ended nothing.
-    return any(_SAYS_SO.search(RESTARTED.split(text)[-1]) for text in texts) or any(
-        _OWN_LAUNCHER.search(text) for _, text in said.tail[-_LAST_LINES:]
-    )
+    return any(_SAYS_SO.search(RESTARTED.split(text)[-1]) for text in texts)
 
 
 def _rank(

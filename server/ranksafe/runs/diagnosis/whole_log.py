@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 from ranksafe.runs.diagnosis.loose_tracebacks import rank_in_record
 from ranksafe.runs.explain.deaths import signal_name
@@ -14,9 +13,6 @@ from ranksafe.runs.explain.slurm_tasks import failed_task, tasks_are_ranks
 from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.model import Failure
 
-_OF_THE_COMMAND: Final = frozenset({"script-arguments", "local-rank-argument"})
-_NO_SCRIPT = "can't open file '"
-"""CPython's word for a script that is not there (Modules/main.c)."""
 _REPORT = re.compile(
     r"^\[rank\d+\]: Traceback|failed \(exitcode: |ChildFailedError|Sending process \d+ closing signal"
 )
@@ -34,11 +30,6 @@ _LOST_ARGUMENT = re.compile(
 _PRINTED_AT = re.compile(r"(?:^|[\s\[(])(?P<file>[\w./-]*\w\.py):(?P<line>\d+)[\])]?(?=[\s:]|$)")
 """Where a logger says that its caller stands."""
 _TAIL_SHOWN = 12
-
-
-def is_of_the_command(failure: Failure) -> bool:
-    """Whether the command line is at fault, which all ranks share."""
-    return failure.kind in _OF_THE_COMMAND or _NO_SCRIPT in failure.message
 
 
 def with_complaint(failure: Failure, said: SaidBy) -> Failure:
