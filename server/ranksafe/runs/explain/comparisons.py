@@ -51,12 +51,9 @@ def compare_ranks(directory: Path, evidence: Evidence) -> None:
     }
     if len(noted) < 2:
         return
-    for compare in (_samples, _weights, _buffers, _splits, _orders, _files, _idle, _groups):
-        for rank, suspicion in compare(noted):
-            evidence.ranks[rank].suspicions.append(suspicion)
-    mismatch = _collectives(directory, evidence, noted)
-    if mismatch is not None:
-        rank, suspicion = mismatch
+    compared = (_samples, _weights, _buffers, _splits, _orders, _files, _idle, _groups)
+    found = [each for compare in compared for each in compare(noted)]
+    for rank, suspicion in (*found, *_collectives(directory, evidence, noted)):
         evidence.ranks[rank].suspicions.append(suspicion)
 
 
@@ -120,10 +117,12 @@ def _weights(noted: Mapping[int, Noted]) -> Found:
     """Weights that were equal, or that DDP had made equal, and are no longer after a step."""
     for peers, steps in _by_model(noted, "weights", "step"):
         wrapped = bool(steps[min(steps)][peers[0]]["wrapped"])
-        if not wrapped and (0 not in steps or _differing(steps[0]) or _exchanged(noted, steps[0])):
+        if not wrapped and (
+            0 not in steps or _differing(steps[0], "parameters") or _exchanged(noted, steps[0])
+        ):
             continue
         for number in sorted(steps):
-            names = _differing(steps[number])
+            names = _differing(steps[number], "parameters")
             if not names:
                 continue
             bypassed = [rank for rank in peers if steps[number][rank]["bypassed"]]
@@ -147,25 +146,19 @@ def _buffers(noted: Mapping[int, Noted]) -> Found:
     """Buffers that every rank accumulates from its own batches and DDP overwrites with rank 0's before each forward."""
     for peers, steps in _by_model(noted, "buffers", "step"):
         for number in sorted(steps):
-            of_rank = [
-                {str(name): (value, place) for name, value, place in event["buffers"]}
-                for event in steps[number].values()
-            ]
-            first = of_rank[0]
-            names = [
-                name
-                for name in first
-                if any(name in other and other[name][0] != first[name][0] for other in of_rank[1:])
-            ]
+            names = _differing(steps[number], "buffers")
             if names:
                 message = _BUFFERS.filled(step=number, ranks=_list(peers), names=_some(names))
-                event = {"frames": [first[names[0]][1]]}
-                yield peers[0], _seen("diverged-buffers", message, event)
+                buffers = next(iter(steps[number].values()))["buffers"]
+                places = {name: place for name, _, place in buffers}
+                told = {"frames": [places[names[0]]]}
+                yield peers[0], _seen("diverged-buffers", message, told)
                 return
 
 
-def _differing(of_rank: Mapping[int, Event]) -> list[str]:
-    values = [dict(map(tuple, event["parameters"])) for event in of_rank.values()]
+def _differing(of_rank: Mapping[int, Event], key: str) -> list[str]:
+    """The names, each the first of an entry, under which not all ranks have the same value, its second."""
+    values = [{entry[0]: entry[1] for entry in event[key]} for event in of_rank.values()]
     first = values[0]
     return [
         name
@@ -333,9 +326,7 @@ def _groups(noted: Mapping[int, Noted]) -> Found:
             return
 
 
-def _collectives(
-    directory: Path, evidence: Evidence, noted: Mapping[int, Noted]
-) -> tuple[int, Suspicion] | None:
+def _collectives(directory: Path, evidence: Evidence, noted: Mapping[int, Noted]) -> Found:
     of_rank = {
         rank: collective_order.calls_of(
             directory / f"rank{rank}.collectives", each.of("collective-name")
@@ -344,13 +335,13 @@ def _collectives(
     }
     found = collective_order.first_mismatch(of_rank, _missing_before(evidence))
     if found is None:
-        return None
+        return
     rank, call = found.one
     peer, theirs = found.other
     evidence.mismatch = found
     if theirs is not None and not call.place:
         rank, call = peer, theirs
-    return rank, _seen(collective_order.KIND, found.message, {"frames": call.place})
+    yield rank, _seen(collective_order.KIND, found.message, {"frames": call.place})
 
 
 def _missing_before(evidence: Evidence) -> float | None:
