@@ -341,7 +341,13 @@ def test_a_known_message_is_looked_at_in_a_log(text: str) -> None:
     assert any(is_telling(line) for line in text.splitlines())
 
 
-_EVERY = [row for path in sorted(_FOLDER.glob("*.json")) for row in signatures_about(path.stem)]
+_EVERY = [
+    row
+    for path in sorted(_FOLDER.glob("*.json"))
+    for row in signatures_about(path.stem)
+    # What a row of these means is another message, no sentence.
+    if path.stem != "elsewhere"
+]
 
 
 @pytest.mark.parametrize("entry", _EVERY, ids=lambda entry: entry.kind)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.launcher_report import LauncherReport
-from ranksafe.runs.explain.signatures import match, with_notes
+from ranksafe.runs.explain.signatures import match, signatures_about, with_notes
 from ranksafe.runs.explain.what_others_did import (
     compared,
     with_last_line,
@@ -22,53 +22,6 @@ OF_TWO_RANKS = frozenset({"collective-shape-mismatch", "collective-mismatch"})
 """Kinds of failure in which two ranks have a part."""
 _CRASH = "fatal-signal"
 _GONE = frozenset({"killed", "worker-killed", "worker-died", "ray-worker-died"})
-_NCCL = frozenset({"nccl-system-error", "nccl-invalid-usage"})
-_NCCL_WARNS = re.compile(
-    r"NCCL WARN (?![^\n]*(?:onnection (?:closed|reset)|Socket recv failed|[Pp]roxy|Connect to \S+ failed"
-    r"|[Bb]ootstrap))(?P<words>[^\n]+)"
-)
-"""Without what NCCL warns of once something else has failed."""
-_LONGEST_WARNING = 240
-
-
-@dataclass(frozen=True, slots=True)
-class _Elsewhere:
-    """Where a cause of failures of some kinds is printed, which itself only says that something ended."""
-
-    kinds: frozenset[str]
-    printed: re.Pattern[str]
-    """Its group ``words``, or all of it, is a message."""
-    become: frozenset[str] = frozenset()
-    """Kinds that count; empty: any other one."""
-    before: str = ""
-    """What the message begins with."""
-
-
-_ELSEWHERE = (
-    _Elsewhere(
-        _GONE,
-        re.compile(
-            r"^.*(?:oom[-_]kill event|: Out Of Memory|Memory cgroup out of memory|Out of memory: Kill|OOMKilled"
-            r"|node running low on memory|due to memory pressure \(OOM\)).*$",
-            re.MULTILINE,
-        ),
-        frozenset({"host-out-of-memory"}),
-    ),
-    # torch, torch/csrc/DataLoader.cpp, the worker's handler of SIGBUS.
-    _Elsewhere(
-        frozenset({"worker-died"}), re.compile(r"Unexpected bus error encountered in worker[^\n]*")
-    ),
-    _Elsewhere(_NCCL, _NCCL_WARNS, before="NCCL WARN "),
-    # torch's quotation of it, which stands apart where several ranks wrote their exceptions into one another.
-    _Elsewhere(
-        _NCCL, re.compile(r"^Last error: *\n(?P<words>[^\n]+)", re.MULTILINE), before="NCCL WARN "
-    ),
-    _Elsewhere(
-        frozenset({"cuda-assert"}),
-        re.compile(r"(?<![^\s:])[^\s:]+\.cu:\d+: [^`\n]{0,200}?Assertion `[^`\n]+` failed"),
-        frozenset({"cuda-assert"}),
-    ),
-)
 _TERMINATED = re.compile(
     r"terminate called after throwing an instance of '[^']+'\s*\n\s*what\(\):\s+(?P<what>[^\n]+)"
 )
@@ -87,20 +40,21 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
 
 
 def _said_elsewhere(failure: Failure, evidence: Evidence) -> Failure:
-    """What the kernel, a scheduler, NCCL or a worker had printed of it, as far as that is known."""
+    """What the kernel, a scheduler, NCCL or a worker had printed of it, as far as that is known.
+
+    The rows name the kinds that only say that something ended, where its cause is printed, and the message that it is
+    read as.
+    """
     printed = evidence.everything()
-    for each in _ELSEWHERE:
-        if failure.kind not in each.kinds or (each.before and each.before in failure.message):
+    for row in signatures_about("elsewhere"):
+        looked_for = row.needs.printed
+        if looked_for is None or not row.is_about(failure):
             continue
-        for found in each.printed.finditer(printed):
-            words = found.groupdict().get("words") or found[0]
-            known = match(each.before + words.strip(), printed=True)
-            if known is None or known[0].secondary:
-                continue
-            kind = known[0].kind
-            if kind in each.become or (not each.become and kind != failure.kind):
+        for found in looked_for.finditer(printed):
+            known = match(row.explained(found.groupdict()).en, printed=True)
+            if known is not None and not known[0].secondary:
                 code = known[0].code or failure.code
-                return replace(failure, kind=kind, code=code, explanation=known[1])
+                return replace(failure, kind=known[0].kind, code=code, explanation=known[1])
     return failure
 
 
@@ -131,7 +85,7 @@ def _whats(evidence: Evidence) -> list[str]:
 
 def _facts(failure: Failure, evidence: Evidence, report: LauncherReport) -> Iterator[str]:
     """What several lines or other ranks tell, a line each, for the notes to ask for."""
-    rank, printed = failure.rank, evidence.everything()
+    rank = failure.rank
     if set(report.exits) <= {rank}:
         yield "no other rank ended"
     if rank is not None and report.local_ranks.get(rank, rank) != rank:
@@ -144,11 +98,6 @@ def _facts(failure: Failure, evidence: Evidence, report: LauncherReport) -> Iter
         whats = _whats(evidence)
         if len(set(whats)) == 1 and match(whats[0]) is None:
             yield f"aborted by an exception: {whats[0]}"
-    warned = _NCCL_WARNS.search(printed)
-    if warned is not None and "NCCL WARN" not in failure.message:
-        words = warned["words"].strip()
-        if words not in failure.message and words not in failure.explanation.en:
-            yield f"NCCL warned: {words[:_LONGEST_WARNING]}"
 
 
 def _with_listener(failure: Failure, _: Evidence, __: LauncherReport) -> Failure:

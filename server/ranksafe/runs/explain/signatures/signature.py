@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.locate import place_in_function
-from ranksafe.runs.model import Frame
+from ranksafe.runs.model import Failure, Frame
 
 Confidence = Literal["certain", "likely", "guess"]
 _QUOTED: Final = 160
@@ -132,6 +132,10 @@ class Signature:
     """None: not written down yet."""
     counterexample: Example | None = None
     """The same message, which it must not explain; where it needs more than the message."""
+
+    def is_about(self, failure: Failure) -> bool:
+        """Of a note: whether it is about failures of this kind, with such a message."""
+        return bool(re.fullmatch(self.kind, failure.kind) and self.pattern.search(failure.message))
 
     def told(self, text: str, known: Known) -> Translated | None:
         """The explanation of a message; None where it is another failure's, or what is needed is not there."""
