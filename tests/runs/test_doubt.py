@@ -11,7 +11,7 @@ from ranksafe.rehearsal.settings import Confirm, RehearsalOptions
 from ranksafe.runs.explain.confirmation import with_second_run
 from ranksafe.runs.explain.doubt import Doubt, standings
 from ranksafe.runs.explain.rehearsed import Verdict
-from ranksafe.runs.model import Failure, Outcome, RunRequest, RunResult
+from ranksafe.runs.model import Failure, Frame, Outcome, RunRequest, RunResult
 from ranksafe.runs.second_run import second_run
 
 from .test_rehearsed import RunFolder, _raised
@@ -140,7 +140,17 @@ def test_what_one_process_passes_is_the_scripts(folder: RunFolder) -> None:
     assert "takes several GPUs" in told.failures[0].explanation.en
 
 
-@pytest.mark.parametrize("change", [{"line": 9}, {"message": "ValueError: other"}])
+_ELSEWHERE = Frame("/env/site-packages/transformers/trainer_seq2seq.py", 300, "_pad")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"line": 9},
+        {"message": "ValueError: other"},
+        {"message": "KeyError: 'of another check'", "frames": (_ELSEWHERE,)},
+    ],
+)
 def test_another_failure_of_one_process_decides_nothing(
     folder: RunFolder, change: dict[str, Any]
 ) -> None:
@@ -152,6 +162,20 @@ def test_another_failure_of_one_process_decides_nothing(
     assert told.simulation_limit is not None
     assert "is not known" in told.simulation_limit.explanation.en
     assert with_second_run(verdict, verdict.doubt, None) == verdict
+
+
+@pytest.mark.parametrize(
+    "change", [{"message": "KeyError: 'of 1 rank'"}, {"frames": (_ELSEWHERE,)}]
+)
+def test_the_same_failure_may_have_other_numbers_or_come_through_another_layer(
+    folder: RunFolder, change: dict[str, Any]
+) -> None:
+    verdict = _verdict_in_doubt(folder)
+    assert verdict.doubt is not None
+    same = replace(verdict.doubt.failure, **change)
+    told = with_second_run(verdict, verdict.doubt, _second(Outcome.FAILED, same))
+    assert told.simulation_limit is not None
+    assert "does not concern several GPUs" in told.simulation_limit.explanation.en
 
 
 def test_the_same_on_the_cpu_is_told_of_a_failure_that_touches_nothing(folder: RunFolder) -> None:

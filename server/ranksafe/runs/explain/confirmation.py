@@ -53,13 +53,25 @@ def _accused(verdict: Verdict, doubt: Doubt, said: Translated) -> Verdict:
 
 
 def _is_same(failure: Failure, second: RunResult) -> bool:
-    """Whether the second run has a failure of its type, at its place."""
+    """Whether the second run has a failure of its type at its line of the script, with its text or raised at its place.
+
+    A library may refuse two different things under one line of the script.
+    """
     others = [*second.failures, *filter(None, [second.simulation_limit])]
-    return any(_what_and_where(each) == _what_and_where(failure) for each in others)
+    return any(
+        _what_and_where(each) == _what_and_where(failure)
+        and (each.message == failure.message or _raised_at(each) == _raised_at(failure))
+        for each in others
+    )
 
 
 def _what_and_where(failure: Failure) -> tuple[str, str | None, int | None]:
     return failure.message.partition(":")[0], failure.filename, failure.line
+
+
+def _raised_at(failure: Failure) -> tuple[str | None, int | None]:
+    innermost = failure.frames[-1] if failure.frames else failure
+    return innermost.filename, innermost.line
 
 
 _ON_ONE = Translated(

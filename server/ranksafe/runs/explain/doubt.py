@@ -218,6 +218,6 @@ _REFUSAL = Translated(
     zh_cn="失败源于预演中没有的内容（{place}）：{what}。",
 )
 _STAND_IN = Translated(
-    en="What failed comes of something that the rehearsal put in the place of the real one ({place}): {what}.",
-    zh_cn="失败源于预演用来代替真实内容的替身（{place}）：{what}。",
+    en="What failed may come of something that the rehearsal put in the place of the real one ({place}): {what}.",
+    zh_cn="失败可能源于预演用来代替真实内容的替身（{place}）：{what}。",
 )
