@@ -146,7 +146,12 @@ def installed(python: Path, manifest: Path = MANIFEST) -> Path:
 
 
 def rehearse(
-    script: PublishedScript, path: Path, python: Path, packages: Path | None, gpus: int = 2
+    script: PublishedScript,
+    path: Path,
+    python: Path,
+    packages: Path | None,
+    gpus: int = 2,
+    options: Sequence[str] = (),
 ) -> Rehearsal:
     """Run ``ranksafe rehearse`` on it in an empty folder, with an empty cache of models."""
     folders = [] if packages is None else [str(packages)]
@@ -170,7 +175,7 @@ def rehearse(
             [
                 *(sys.executable, "-c", _COMMAND_LINE, "rehearse", "--output-format", "json"),
                 *("--python", str(python), "--launcher", script.launcher, "--gpus", str(gpus)),
-                *("--timeout", str(LONGEST_SECONDS), "--yes", *what),
+                *("--timeout", str(LONGEST_SECONDS), "--yes", *options, *what),
                 *shlex.split(arguments),
             ],
             cwd=package / script.folder if script.folder else workspace,

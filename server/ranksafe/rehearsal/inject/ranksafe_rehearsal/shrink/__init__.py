@@ -31,6 +31,7 @@ def install(settings: Settings) -> None:
         datasets_hooks,
         diffusers_hooks,
         downloads,
+        images,
         random_weights,
         transformers_hooks,
         vision_hooks,
@@ -47,4 +48,5 @@ def install(settings: Settings) -> None:
     random_weights.install()
     if settings.shrink == "work":
         batches.install()
+        images.install()
     vision_hooks.install()
