@@ -112,6 +112,26 @@ print("done", flush=True)
     assert done.stdout.count("done") == 2
 
 
+def test_gloo_carries_tensors_of_a_device_that_ranks_share(rehearse: Rehearse) -> None:
+    body = """
+import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("gloo")
+assert dist.get_backend() == "gloo"
+for device in ("cpu", "cuda:0"):
+    x = torch.ones(3, device=device)
+    dist.all_reduce(x)
+    assert x.tolist() == [2.0] * 3
+model = DistributedDataParallel(torch.nn.Linear(4, 4).to("cuda:0"), device_ids=[0])
+model(torch.ones(2, 4, device="cuda:0")).sum().backward()
+dist.destroy_process_group()
+print("done", flush=True)
+"""
+    done = rehearse(body, launcher="torchrun")
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.count("done") == 2
+
+
 @pytest.mark.long
 def test_detail_mode_names_the_collectives_before_they_meet(rehearse: Rehearse) -> None:
     body = (

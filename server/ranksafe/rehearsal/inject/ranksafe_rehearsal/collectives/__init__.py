@@ -1,4 +1,4 @@
-"""``torch.distributed`` with ``nccl`` on simulated devices: the backend, the interface it uses, how a process ends."""
+"""``torch.distributed`` on simulated devices: its backends, the interface they use, how a process ends."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ def install(settings: Settings) -> None:
 
     ``ending`` is installed before, when the process starts, so that its exit handler is the last.
     """
-    from . import backend, interface, one_for_all
+    from . import backend, gloo, interface, one_for_all
 
     interface.use_loopback()
     importing.after_import("torch.distributed", lambda _: backend.install(settings))
+    importing.after_import("torch.distributed", lambda _: gloo.install())
     importing.after_import("torch.distributed", lambda _: one_for_all.replace_groups(settings))

@@ -61,6 +61,17 @@ def one_for_all(rank: int, size: int) -> Any:
     return _module.OneForAll(rank, size)
 
 
+def carrier(store: Any, rank: int, size: int) -> Any:
+    """A group that is not nccl's to the program: no memory of a device, and ranks may share one."""
+    nccl, made = _module.ProcessGroupNCCL, groups[0]
+    carries = nccl(store, rank, size, nccl.Options())
+    groups[0] = made
+    if not made:
+        # Where nccl is used, too, it has the say on shared devices.
+        _module.set_place(-1 - rank, [])
+    return carries
+
+
 def _load(settings: Settings) -> ModuleType:
     path = settings.native.nccl_module
     name = "_ranksafe_nccl"
