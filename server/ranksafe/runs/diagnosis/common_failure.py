@@ -17,8 +17,6 @@ from ranksafe.runs.log_text.reader import Line, SaidBy
 
 LAUNCHER_WORDS = LAUNCHER_ERRORS | {"SignalException"}
 """What launchers raise."""
-_BUILDS = re.compile(r"\ACommand '\['ninja'")
-"""A CalledProcessError of a rank's own: the build of an extension ended badly."""
 _STARTS_SCRIPTS = re.compile(
     r"accelerate/(?:commands|utils)/|torch/distributed/|deepspeed/launcher/"
 )
@@ -27,8 +25,6 @@ _LAUNCHER_FILE = re.compile(
 )
 RESTARTED = re.compile(r"will restart worker group", re.IGNORECASE)
 """torch.distributed.elastic's agent, before another attempt."""
-_WRITTEN_TOGETHER = re.compile(r"(?P<one>[A-Za-z_]+?(?:Error|Exception))(?P=one)+:")
-"""The type of what several ranks raised at the same moment, written into one line."""
 _LAUNCHED = re.compile(
     r"torch[./]distributed[./](?:run|launch|elastic)|multi_gpu_launcher|deepspeed_launcher|^srun: |launch\.py:\d+"
     r"|ChildFailedError|failed \(exitcode: |Sending process \d+ closing signal|ray::\w",
@@ -65,10 +61,6 @@ def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
     raised |= loose
     if not any(each.type for each in raised.values()):
         return _ended_alike(read_launcher(evidence.launcher))
-    if len(raised) == 1 and any(
-        _WRITTEN_TOGETHER.match(text) for each in said.others for _, text in each
-    ):
-        return 2
     if len(raised) < 2 or any(each.group or follows(each) for each in raised.values()):
         return 0
     return len(raised) if len({gist(each) for each in raised.values()}) == 1 else 0
@@ -99,11 +91,7 @@ def counts(each: Located) -> bool:
     """Whether a traceback is a rank's own, and not one that went on or a launcher's."""
     if each.ignored:
         return False
-    return (
-        each.raised.type not in LAUNCHER_WORDS
-        or _BUILDS.search(each.raised.message) is not None
-        or _calls_a_program(each.raised)
-    )
+    return each.raised.type not in LAUNCHER_WORDS or _calls_a_program(each.raised)
 
 
 def _calls_a_program(raised: Raised) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ranksafe.runs.explain.evidence import Raised
@@ -90,10 +90,9 @@ def cut_traceback(lines: Sequence[tuple[int, str]]) -> Raised | None:
 
 
 class _Parser:
-    def __init__(self, lines: Iterable[tuple[int, str]]) -> None:
-        kept = list(_without_echoes(lines))
-        self.numbers = [number for number, _ in kept]
-        self.lines = [_MARGIN.sub("", line) for _, line in kept]
+    def __init__(self, lines: Sequence[tuple[int, str]]) -> None:
+        self.numbers = [number for number, _ in lines]
+        self.lines = [_MARGIN.sub("", line) for _, line in lines]
         self.position = 0
         self.headed = False
         self.unfinished: tuple[Frame, ...] = ()
@@ -285,15 +284,6 @@ def _append(found: list[Located], each: Located, relation: str | None, member: b
     else:
         raised = replace(before, group=(*before.group, raised))
     found[-1] = replace(found[-1], raised=raised, last=each.last)
-
-
-def _without_echoes(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Two ranks that fail alike and share a stream print each line twice in a row."""
-    previous = None
-    for number, line in lines:
-        if line != previous or not line.strip():
-            yield number, line
-        previous = line
 
 
 _INTERRUPTIONS = ("KeyboardInterrupt", "SignalException")
