@@ -12,7 +12,6 @@ from ranksafe.runs.explain.launcher_report import LauncherReport
 from ranksafe.runs.explain.signatures import match, signatures_about, with_notes
 from ranksafe.runs.explain.what_others_did import (
     compared,
-    with_last_line,
     with_places,
     with_the_silent,
 )
@@ -21,7 +20,6 @@ from ranksafe.runs.model import Failure
 OF_TWO_RANKS = frozenset({"collective-shape-mismatch", "collective-mismatch"})
 """Kinds of failure in which two ranks have a part."""
 _CRASH = "fatal-signal"
-_GONE = frozenset({"killed", "worker-killed", "worker-died", "ray-worker-died"})
 _TERMINATED = re.compile(
     r"terminate called after throwing an instance of '[^']+'\s*\n\s*what\(\):\s+(?P<what>[^\n]+)"
 )
@@ -30,12 +28,11 @@ _TERMINATED = re.compile(
 
 def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
     """The failure with what only the whole run can tell."""
-    began = failure.kind
-    if began == _CRASH and failure.rank in _aborted(report):
+    if failure.kind == _CRASH and failure.rank in _aborted(report):
         failure = _uncaught_in_cpp(failure, evidence)
     failure = _said_elsewhere(failure, evidence)
     failure = with_notes(failure, "notes", _facts(failure, evidence, report), evidence)
-    add = _ADDITIONS.get(failure.kind) or _ADDITIONS.get(began)
+    add = _ADDITIONS.get(failure.kind)
     return failure if add is None else add(failure, evidence, report)
 
 
@@ -111,7 +108,6 @@ def _with_listener(failure: Failure, _: Evidence, __: LauncherReport) -> Failure
 _ADDITIONS: dict[str, Callable[[Failure, Evidence, LauncherReport], Failure]] = {
     "collective-timeout": compared,
     "collective-failed": with_the_silent,
-    **dict.fromkeys(_GONE, with_last_line),
     **dict.fromkeys(OF_TWO_RANKS, with_places),
     "port-in-use": _with_listener,
 }

@@ -85,18 +85,8 @@ def _of_the_silent(failure: Failure, evidence: Evidence, report: LauncherReport)
     stopped = [rank for rank, status in report.exits.items() if status == -signal.SIGTERM]
     silent = [rank for rank in stopped or _unreported(report) if rank not in spoke]
     if len(silent) == 1 and failure.rank not in (None, silent[0]):
-        yield f"rank {silent[0]} still ran"
-        yield from _last_line(silent[0], evidence)
-
-
-def with_last_line(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
-    """The failure with what its rank had printed last, where that is known."""
-    return with_notes(failure, _ROWS, _last_line(failure.rank, evidence))
-
-
-def _last_line(rank: int | None, evidence: Evidence) -> Iterator[str]:
-    if rank is not None and rank in evidence.last_lines:
-        yield f"rank {rank} printed last: {evidence.last_lines[rank]}"
+        line = evidence.last_lines.get(silent[0])
+        yield f"rank {silent[0]} still ran" + (f" and printed last: {line}" if line else "")
 
 
 def _unreported(report: LauncherReport) -> list[int]:
