@@ -1,13 +1,13 @@
 """May a failure of a rehearsal come of what the rehearsal itself refused, or put in the place of something else?
 
 `standings.json` says of every kind of failure what could have brought it about, and why; the first that fits counts.
+Its groups name what a rehearsal puts in the place of something else, and what of that is of another class.
 What a failure touches was written down where it happened (``ranksafe_rehearsal.touched``).
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -75,19 +75,6 @@ class Doubt:
         return bool(own and _OF_RANKS.search(own[-1]))
 
 
-STAND_INS = frozenset(
-    {
-        *("dataset", "model", "adapter", "tokenizer", "processor", "metric", "tracker", "hub"),
-        *("pictures", "library", "short-epoch", "batch"),
-    }
-)
-"""Kinds of entries that gave the script something else (``ranksafe_rehearsal.provenance``)."""
-
-
-_OTHER_CLASSES = frozenset({"metric", "tracker", "hub", "library"})
-"""Stand-ins that are not of the class of what they stand for."""
-
-
 @dataclass(frozen=True, slots=True)
 class Standing:
     """What can bring a failure about. ``pattern``: of its "Type: message"."""
@@ -103,26 +90,19 @@ class Standing:
 @functools.cache
 def standings() -> tuple[Standing, ...]:
     """The table, in its order."""
-    text = Path(__file__).with_name("standings.json").read_text(encoding="utf-8")
-    return tuple(map(_standing, json.loads(text)))
-
-
-def _standing(row: Mapping[str, Any]) -> Standing:
-    by = (_GROUPS.get(name, frozenset({name})) for name in row.get("by", ()))
-    return Standing(
-        pattern=re.compile(row["message"], re.DOTALL),
-        by=frozenset(itertools.chain(*by)),
-        follows=row.get("follows", False),
-        reason=row["reason"],
+    data = json.loads(Path(__file__).with_name("standings.json").read_text(encoding="utf-8"))
+    kinds = {"refused": REFUSED, **data["kinds"]}
+    return tuple(
+        Standing(
+            pattern=re.compile(row["message"], re.DOTALL),
+            by=frozenset().union(*(kinds.get(name, [name]) for name in row.get("by", ()))),
+            follows=row.get("follows", False),
+            reason=row["reason"],
+        )
+        for row in data["standings"]
     )
 
 
-_GROUPS: Mapping[str, frozenset[str]] = {
-    "refused": REFUSED,
-    "stand-ins": STAND_INS,
-    "other classes": _OTHER_CLASSES,
-}
-"""Names of kinds of entries in the table."""
 _OF_RANKS = re.compile(
     r"\b(?:(?:get_)?world_size|WORLD_SIZE|(?:get_|local_|global_|node_)*rank|(?:LOCAL_)?RANK|num_processes|process_index"
     r"|num_replicas|device_count|nprocs?|n_?gpus?|num_gpus?|world)\b"
