@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from ranksafe.localization import Translated
-from ranksafe.runs.explain.evidence import Evidence, RankEvidence
+from ranksafe.runs.explain.evidence import Evidence, RankEvidence, read_tail
 from ranksafe.runs.explain.locate import UserCode, innermost_user_frame, place
 from ranksafe.runs.records.redaction import redacted_text
 
 _MOST_RANKS: Final = 8
 _LONGEST = 120
-_TAIL_BYTES = 16 * 1024
 
 
 def last_words(directory: Path, evidence: Evidence, user_code: UserCode) -> Translated:
@@ -43,10 +42,7 @@ def _last_line(paths: Sequence[Path]) -> str:
     """Of the file that was written to last, the last line that is not blank."""
     written = [path for path in paths if path.is_file() and path.stat().st_size]
     for path in sorted(written, key=lambda each: each.stat().st_mtime, reverse=True):
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
-            text = file.read().decode("utf-8", "replace").replace("\r", "\n")
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        lines = [line.strip() for line in read_tail(path).splitlines() if line.strip()]
         if lines:
             return redacted_text(lines[-1])[:_LONGEST]
     return ""
