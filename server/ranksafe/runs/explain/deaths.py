@@ -142,9 +142,6 @@ def known_failure(
     What was merely being handled when another error came (``__context__``) explains nothing by itself.
     """
     explicit = [raised, *_causes(raised)]
-    if raised.cause and (raised.cause.where or "").startswith("DataLoader worker"):
-        # Its own message only quotes the worker's.
-        explicit.append(explicit.pop(0))
     around = [frame for each in explicit for frame in each.frames]
     vague: tuple[Signature, Translated] | None = None
     for each in explicit:

@@ -32,15 +32,6 @@ _LIBRARY_PARTS = frozenset(
 _COMPILED = (".pyx", ".pxi", ".pxd")
 """Cython's sources: pandas and others name theirs relative to a folder that is only where they were built."""
 
-_RELATIVE = frozenset(
-    {
-        *("torch", "torchvision", "transformers", "accelerate", "deepspeed", "lightning", "vllm"),
-        *("pytorch_lightning", "lightning_fabric", "diffusers", "peft", "trl", "numpy", "ray"),
-    }
-)
-"""Packages whose files somebody who shortened a log's paths leaves to begin with the package's own folder."""
-
-
 _CHECKED_OUT = re.compile(
     r"/(?:deepspeed/(?:runtime|comm|ops|moe|pipe|inference|launcher|utils|__init__\.py)"
     r"|(?:transformers|accelerate|peft|trl|diffusers)/(?:models|trainers?|generation|utils|schedulers|pipelines|tuners"
@@ -81,8 +72,6 @@ class UserCode:
             tuple(re.split(r"[\\/]", filename)) if _WINDOWS.match(filename) else Path(path).parts
         )
         if _LIBRARY_PARTS.intersection(parts) or _is_standard_library(parts):
-            return False
-        if self._anywhere and not _WINDOWS.match(filename) and Path(filename).parts[0] in _RELATIVE:
             return False
         if len(parts) > 1 and parts[-2] == "bin" and "." not in parts[-1]:
             # What pip installs to start a library's command: torchrun, accelerate.
