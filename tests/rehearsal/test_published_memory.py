@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from .measurements.published_memory import PROGRAMS, UNITS, figures
+from .measurements.published_memory import PROGRAMS, UNITS, costs, figures
 
 pytestmark = pytest.mark.torch
 
 
 def test_every_figure_has_a_name_a_unit_and_a_program() -> None:
-    rows = figures()
-    assert len({figure.name for figure in rows}) == len(rows)
-    for figure in rows:
+    rows = [*figures(), *costs()]
+    assert len({row.name for row in rows}) == len(rows)
+    assert all((PROGRAMS / row.program).is_file() for row in rows)
+    for figure in figures():
         assert figure.unit in UNITS
         assert bool(figure.published) != bool(figure.reference)
-        assert (PROGRAMS / figure.program).is_file()
 
 
 @pytest.mark.long

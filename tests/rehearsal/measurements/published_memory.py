@@ -1,10 +1,10 @@
-"""Forecasts of memory beside what others measured and published, and what a forecast costs.
+"""Forecasts of memory beside what others measured and published, and what forecasts cost.
 
     PYTHONPATH=server:rules:. python tests/rehearsal/measurements/published_memory.py PYTHON [--json FILE] [NAME…]
 
-Figures and targets are in ``tests/rehearsal/published_memory/figures.toml``, with the programs beside it. PYTHON has torch
-and transformers; what else a program needs is installed once into an overlay. Each runs in ``ranksafe fit``. Status 1 where
-a target is missed. ``--json`` keeps every answer and is continued by a later call.
+Figures, bounds of costs and targets are in ``tests/rehearsal/published_memory/figures.toml``, the programs beside it. PYTHON
+has torch and transformers; what else a program needs is installed once into an overlay. Each runs in ``ranksafe fit``. Status
+1 where a target is missed. ``--json`` keeps every answer and is continued by a later call; costs want a quiet machine.
 """
 
 from __future__ import annotations
@@ -122,10 +122,43 @@ class Figure(Forecast):
         }[self.quantity]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Cost(Forecast):
+    """What a forecast may cost."""
+
+    name: str
+    seconds: float
+    gibibytes: float
+
+
 def figures() -> list[Figure]:
-    """The rows of figures.toml."""
-    rows = tomllib.loads((PROGRAMS / "figures.toml").read_text("utf-8"))
-    return [Figure(**row) for row in rows["figure"]]
+    """The figures of figures.toml."""
+    return [Figure(**row) for row in _rows("figure")]
+
+
+def costs() -> list[Cost]:
+    """The bounds of costs of figures.toml."""
+    return [Cost(**row) for row in _rows("cost")]
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Answers, each asked for once."""
+
+    python: Path
+    file: Path | None
+    kept: dict[str, dict[str, Any]]
+
+    def of(self, forecast: Forecast) -> dict[str, Any]:
+        """The answer to one."""
+        key = repr([getattr(forecast, name) for name in Forecast.__dataclass_fields__])
+        if key not in self.kept:
+            self.kept[key] = forecast.run(self.python)
+            print(self.kept[key]["error"], file=sys.stderr, end="")
+            if self.file:
+                answered = {key: run for key, run in self.kept.items() if not run["error"]}
+                self.file.write_text(json.dumps(answered))
+        return self.kept[key]
 
 
 def main() -> int:
@@ -134,26 +167,22 @@ def main() -> int:
     parser.add_argument("python", type=Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--json", type=Path)
-    arguments = parser.parse_args()
-    python = Path(os.path.abspath(arguments.python))
+    arguments = parser.parse_intermixed_args()
     file: Path | None = arguments.json
-    kept: dict[str, Any] = json.loads(file.read_text()) if file and file.is_file() else {}
-    chosen = [each for each in figures() if each.name in (arguments.names or [each.name])]
-    print("| figure | quantity | published | forecast | | ratio | target | held |")
-    print("|---|---|---|---|---|---|---|---|")
-    missed = False
-    for figure in chosen:
-        run = repr([getattr(figure, name) for name in Forecast.__dataclass_fields__])
-        if run not in kept:
-            kept[run] = figure.run(python)
-            print(kept[run]["error"], file=sys.stderr, end="")
-        expected, forecast = figure.expected(python), figure.forecast(kept[run]["told"])
-        held = abs(forecast / expected - 1) <= figure.target
-        missed |= not held
-        print(_row(figure, expected, forecast, held), flush=True)
-        if file:
-            file.write_text(json.dumps(kept))
-    return int(missed)
+    kept = json.loads(file.read_text()) if file and file.is_file() else {}
+    runs = Runs(Path(os.path.abspath(arguments.python)), file, kept)
+
+    def chosen(name: str) -> bool:
+        return name in (arguments.names or [name])
+
+    _told("figure", "quantity", "published", "forecast", "", "ratio", "target", "held")
+    _told(*["---"] * 8)
+    held = [_told_beside(each, runs) for each in figures() if chosen(each.name)]
+    print()
+    _told("cost", "processor, s", "at most", "largest process, GiB", "at most", "held")
+    _told(*["---"] * 6)
+    held += [_told_cost(each, runs.of(each)) for each in costs() if chosen(each.name)]
+    return int(not all(held))
 
 
 def _read(text: str) -> dict[str, Any]:
@@ -164,14 +193,50 @@ def _read(text: str) -> dict[str, Any]:
     return told
 
 
-def _row(figure: Figure, expected: float, forecast: float, held: bool) -> str:
-    unit = "GiB" if figure.unit == "bytes" else figure.unit
-    sizes = (f"{size / UNITS[unit]:.{0 if unit == 'MiB' else 2}f}" for size in (expected, forecast))
-    cells = (
-        *(figure.name, figure.quantity, *sizes, unit, f"{forecast / expected:.3f}"),
-        *(f"{figure.target:.1%}", "yes" if held else "NO"),
+def _rows(kind: str) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = tomllib.loads((PROGRAMS / "figures.toml").read_text("utf-8"))[kind]
+    return rows
+
+
+def _told_beside(figure: Figure, runs: Runs) -> bool:
+    expected, forecast = figure.expected(runs.python), figure.forecast(runs.of(figure)["told"])
+    held = abs(forecast / expected - 1) <= figure.target
+    unit, digits = (
+        ("GiB", 3) if figure.unit == "bytes" else (figure.unit, 0 if figure.unit == "MiB" else 2)
     )
-    return f"| {' | '.join(cells)} |"
+    sizes = (f"{size / UNITS[unit]:.{digits}f}" for size in (expected, forecast))
+    _told(
+        figure.name,
+        figure.quantity,
+        *sizes,
+        unit,
+        f"{forecast / expected:.3f}",
+        f"{figure.target:.1%}",
+        _held(held),
+    )
+    return held
+
+
+def _told_cost(cost: Cost, run: Mapping[str, Any]) -> bool:
+    gibibytes = run["host"] / 2**30
+    held = not run["error"] and run["processor"] <= cost.seconds and gibibytes <= cost.gibibytes
+    _told(
+        cost.name,
+        f"{run['processor']:.0f}",
+        f"{cost.seconds:.0f}",
+        f"{gibibytes:.2f}",
+        f"{cost.gibibytes:.1f}",
+        _held(held),
+    )
+    return held
+
+
+def _held(held: bool) -> str:
+    return "yes" if held else "NO"
+
+
+def _told(*cells: str) -> None:
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":
