@@ -2,9 +2,10 @@
 
     PYTHONPATH=server:rules:. python tests/rehearsal/measurements/published_memory.py PYTHON [--json FILE] [NAME…]
 
-Figures, bounds of costs and targets are in ``tests/rehearsal/published_memory/figures.toml``, the programs beside it. PYTHON
-has torch and transformers; what else a program needs is installed once into an overlay. Each runs in ``ranksafe fit``. Status
-1 where a target is missed. ``--json`` keeps every answer and is continued by a later call; costs want a quiet machine.
+Figures, bounds of costs and targets are in ``figures.toml`` of ``tests/rehearsal/published_memory``, a set that was written
+down before any forecast of it in ``unseen.toml``, the programs beside them. PYTHON has torch and transformers; what else a
+program needs is installed once into an overlay. Each runs in ``ranksafe fit``. Status 1 where a target is missed. ``--json``
+keeps every answer and is continued by a later call; costs want a quiet machine.
 """
 
 from __future__ import annotations
@@ -132,8 +133,8 @@ class Cost(Forecast):
 
 
 def figures() -> list[Figure]:
-    """The figures of figures.toml."""
-    return [Figure(**row) for row in _rows("figure")]
+    """The figures of figures.toml, and those that were written down before the first forecast of any."""
+    return [Figure(**row) for name in ("figures", "unseen") for row in _rows("figure", name)]
 
 
 def costs() -> list[Cost]:
@@ -193,9 +194,10 @@ def _read(text: str) -> dict[str, Any]:
     return told
 
 
-def _rows(kind: str) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = tomllib.loads((PROGRAMS / "figures.toml").read_text("utf-8"))[kind]
-    return rows
+def _rows(kind: str, name: str = "figures") -> list[dict[str, Any]]:
+    rows: dict[str, list[dict[str, Any]]]
+    rows = tomllib.loads((PROGRAMS / f"{name}.toml").read_text("utf-8"))
+    return rows[kind]
 
 
 def _told_beside(figure: Figure, runs: Runs) -> bool:

@@ -1,4 +1,4 @@
-"""Llama trained as torchtitan trains it: FSDP2, bfloat16 with float32 reductions, every block checkpointed in some way.
+"""Llama trained as torchtitan trains it: FSDP2, bfloat16 with float32 reductions, blocks checkpointed in some way or not.
 
 ``--as-of 2024-03``: the model returns float32, the loop keeps what it returned, and the optimizer is not fused.
 """
@@ -25,7 +25,10 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--size", choices=SIZES, required=True)
 parser.add_argument("--batch", type=int, required=True)
 parser.add_argument("--length", type=int, required=True)
-parser.add_argument("--checkpoint", choices=("full", "selective"), required=True)
+parser.add_argument(
+    "--checkpoint", choices=("full", "selective", "alternate", "none"), required=True
+)
+parser.add_argument("--optimizer", choices=("fused", "foreach"))
 parser.add_argument("--as-of", choices=("2024-03", "2024-12"), default="2024-12")
 given = parser.parse_args()
 WIDTH, LAYERS, HEADS, SHARED_HEADS, VOCABULARY, INNER = SIZES[given.size]
@@ -138,7 +141,8 @@ def made() -> nn.Module:
     with torch.device("meta"):
         model = Model()
     how = {"context_fn": contexts} if given.checkpoint == "selective" else {}
-    for name, block in model.layers.named_children():
+    every = {"none": LAYERS + 1, "alternate": 2}.get(given.checkpoint, 1)
+    for name, block in list(model.layers.named_children())[every - 1 :: every]:
         wrapped = checkpoint_wrapper(block, preserve_rng_state=False, **how)
         model.layers.register_module(name, wrapped)
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
@@ -167,8 +171,8 @@ def step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
 dist.init_process_group("nccl")
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
 model = made()
-how = {"foreach": True} if IN_MARCH else {"fused": True}
-optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, **how)
+kind = given.optimizer or ("foreach" if IN_MARCH else "fused")
+optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, **{kind: True})
 for _ in range(3):
     step(model, optimizer)
 dist.destroy_process_group()
