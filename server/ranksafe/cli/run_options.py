@@ -61,8 +61,8 @@ _HELP = {
     ),
     "shrink": Translated(
         "replace pretrained models by small ones of the same architecture (default: auto, those that are large or "
-        "not on disk; work: all of them, and large batches by small ones)",
-        "用同架构的小模型替换预训练模型（默认：auto，即模型很大或不在磁盘上时；work：全部替换，并缩小大批次）",
+        "not on disk; work: all of them, and large batches and pictures by small ones)",
+        "用同架构的小模型替换预训练模型（默认：auto，即模型很大或不在磁盘上时；work：全部替换，并缩小大批次和大图片）",
     ),
     "isolation": Translated(
         "keep the script's files and network apart (default: auto, where the system allows it; else it asks)",

@@ -26,7 +26,7 @@ class Shrink(str, Enum):
     """Where a model has more than about 100 million parameters, or its weights are not on disk."""
     ON = "on"
     WORK = "work"
-    """As on, and large batches become small ones."""
+    """As on, and large batches and pictures become small ones."""
     OFF = "off"
 
 
