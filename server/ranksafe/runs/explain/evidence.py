@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -260,24 +261,23 @@ def frames_from(data: Any) -> tuple[Frame, ...]:
     )
 
 
+_STACK_LINE = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)')
+"""As faulthandler writes it; a traceback has a comma more."""
+
+
 def fatal_frames(text: str) -> tuple[Frame, ...]:
     """The crashed thread's stack in faulthandler's text, outermost first; else the main thread's, the last."""
-    stacks: list[list[Frame]] = []
+    frames: list[Frame] = []
     crashed = False
     for line in text.splitlines():
         if "most recent call first" in line:
-            if stacks and line.startswith("Current thread"):
-                stacks.clear()
-            stacks.append([])
+            if crashed:
+                break
             crashed = line.startswith("Current thread")
-        elif stacks and line.startswith('  File "'):
-            name, _, rest = line.removeprefix('  File "').partition('", line ')
-            number, _, function = rest.partition(" in ")
-            if number.isdigit():
-                stacks[-1].append(Frame(name, int(number), function))
-        elif stacks and crashed and not line.strip():
-            break
-    return tuple(reversed(stacks[-1])) if stacks else ()
+            frames = []
+        elif found := _STACK_LINE.match(line):
+            frames.append(Frame(found["file"], int(found["line"]), found["function"]))
+    return tuple(reversed(frames))
 
 
 def parse_entry(text: str) -> dict[str, Any]:
