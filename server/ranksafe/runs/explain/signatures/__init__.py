@@ -11,7 +11,9 @@ from typing import Final
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.signatures.gpu_memory import explain_gpu_memory
-from ranksafe.runs.explain.signatures.signature import Known, Signature, signatures_about
+from ranksafe.runs.explain.signatures.signature import Known
+from ranksafe.runs.explain.signatures.signature import Signature as Signature
+from ranksafe.runs.explain.signatures.signature import signatures_about as signatures_about
 from ranksafe.runs.explain.timeouts import explain_timeout
 from ranksafe.runs.model import Failure, Frame
 
@@ -128,18 +130,3 @@ def candidates_of(kind: str) -> tuple[str, ...]:
 def may_be_predicted(kind: str) -> bool:
     """Whether failures of this kind come of what a rule is about."""
     return any(each.code or each.candidates for each in signatures() if each.kind == kind)
-
-
-__all__ = [
-    "SUBJECTS",
-    "UNKNOWN",
-    "Signature",
-    "candidates_of",
-    "match",
-    "may_be_predicted",
-    "meaning_of",
-    "meaning_of_end",
-    "signatures",
-    "signatures_about",
-    "with_notes",
-]
