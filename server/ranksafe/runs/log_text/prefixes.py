@@ -29,26 +29,27 @@ _PREFIX = re.compile(
     r"|(?P<launcher>\[launcher\]) ?"
     r"|(?:ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d \[?[\w./-]+\.py:\d+\] ?(?P<logger>)"  # vLLM's logger
 )
-_LABEL = re.compile(r"(?P<task>\d{1,5}): ")
-_LABELLED = re.compile(
-    r"\d{1,5}: (?:Traceback \(most|  File \"|\[rank\d+\]|\w+(?:Error|Exception): )"
+_TRACEBACK = r"Traceback \(most|  File \""
+_LABELS = tuple(
+    (re.compile(label), re.compile(f"{label}(?:{_TRACEBACK}|{telling})"))
+    for label, telling in (
+        # srun --label
+        (r"(?P<task>\d{1,5}): ", r"\[rank\d+\]|\w+(?:Error|Exception): "),
+        # Hydra's mpirun -l (MPICH, Intel MPI)
+        (r"\[(?P<task>\d{1,5})\] ", r"(?!)"),
+        # pdsh; machines are numbered
+        (
+            r"(?=[\w.-]{0,252}\d)(?P<host>[A-Za-z0-9][\w.-]{0,252}): ",
+            r"\[(?:rank\d+\]: |default\d+\]:)",
+        ),
+        # stern
+        (
+            r"(?=[a-z0-9.]*-)(?P<pod>[a-z0-9][a-z0-9.-]{0,252}) [a-z0-9][a-z0-9-]{0,62} ",
+            r"\[rank\d+\]: |\d{4}-\d\d-\d\dT|\w+(?:Error|Exception): ",
+        ),
+    )
 )
-_BRACKET = re.compile(r"\[(?P<task>\d{1,5})\] ")
-_BRACKETED = re.compile(r"\[\d{1,5}\] (?:Traceback \(most|  File \")")
-"""Hydra's ``mpirun -l`` (MPICH, Intel MPI)."""
-_STERN = re.compile(
-    r"(?=[a-z0-9.]*-)(?P<pod>[a-z0-9][a-z0-9.-]{0,252}) (?P<container>[a-z0-9][a-z0-9-]{0,62}) "
-)
-_STERN_SURE = re.compile(
-    _STERN.pattern
-    + r"(?:\[rank\d+\]: |Traceback \(most|  File \"|\d{4}-\d\d-\d\dT|\w+(?:Error|Exception): )"
-)
-_HOST = re.compile(r"(?P<host>[A-Za-z0-9][\w.-]{0,252}): ")
-_HOST_SURE = re.compile(
-    r"(?=[\w.-]{0,252}\d)"
-    + _HOST.pattern
-    + r"(?:\[rank\d+\]: |\[default\d+\]:|Traceback \(most|  File \")"
-)
+"""Marks that are too like other text, and with what behind them they are seen to be marks."""
 _FRAME = re.compile(r'(?:  )?File "')
 _RAISED = re.compile(r"(?:\w+\.)*\w+(?:Error|Exception): ")
 """The last line of a traceback, which belongs to the lines above it whatever it says."""
@@ -90,10 +91,7 @@ class Prefixes:
     """Takes the marks off lines. Labels that are too like other text count only once they were seen to be labels."""
 
     def __init__(self) -> None:
-        self._labelled = False
-        self._bracketed = False
-        self._stern = False
-        self._hosts: set[str] = set()
+        self._labels: set[str] = set()
         self._stamps: list[re.Pattern[str]] = []
         self._stamped = ""
 
@@ -116,24 +114,20 @@ class Prefixes:
 
     def _without_label(self, line: str, marks: _Marks) -> str:
         """Take off what is a mark only where it was seen to be one: a task's number, a machine, a pod."""
-        if line[0].isdigit() and (self._labelled or _LABELLED.match(line)):
-            if label := _LABEL.match(line):
-                self._labelled = True
-                return _without_task(line, label, marks)
-        elif line[0] == "[" and (self._bracketed or _BRACKETED.match(line)):
-            if label := _BRACKET.match(line):
-                self._bracketed = True
-                return _without_task(line, label, marks)
-        elif line[0].isalnum() and (host := self._host(line)):
-            marks.parts.append(host)
-            marks.is_node = True
-            return line[len(host) + 2 :]
-        elif line[0].isalnum() and (self._stern or _STERN_SURE.match(line)):
-            if pod := _STERN.match(line):
-                self._stern = True
-                marks.parts.append(pod["pod"])
-                marks.is_node = True
-                return line[pod.end() :]
+        for label, surely in _LABELS:
+            found = label.match(line)
+            if found is None:
+                continue
+            ((kind, name),) = found.groupdict().items()
+            seen = name if kind == "host" else label.pattern
+            if seen not in self._labels:
+                if len(self._labels) >= _MOST_LABELS or not surely.match(line):
+                    continue
+                self._labels.add(seen)
+            marks.is_node = kind != "task"
+            marks.parts.append(name if marks.is_node else f"task{name}")
+            marks.number = None if marks.is_node else int(name)
+            return line[found.end() :]
         return line
 
     def _without_marks(self, line: str, marks: _Marks) -> str:
@@ -160,23 +154,6 @@ class Prefixes:
                 self._stamps.append(re.compile(shape))
                 return self._stamps[-1].match(line)
         return None
-
-    def _host(self, line: str) -> str | None:
-        """The machine that pdsh names before the line."""
-        found = _HOST.match(line)
-        if found is None:
-            return None
-        if found["host"] not in self._hosts:
-            if len(self._hosts) >= _MOST_HOSTS or not _HOST_SURE.match(line):
-                return None
-            self._hosts.add(found["host"])
-        return found["host"]
-
-
-def _without_task(line: str, label: re.Match[str], marks: _Marks) -> str:
-    marks.parts.append(f"task{label['task']}")
-    marks.number = int(label["task"])
-    return line[label.end() :]
 
 
 def _note(found: re.Match[str], marks: _Marks) -> None:
@@ -206,7 +183,7 @@ def pieces(text: str) -> list[str]:
     return [piece for piece in _BEGINS_LATER.split(text) if piece] or [text]
 
 
-_MOST_HOSTS = 10_000
+_MOST_LABELS = 10_000
 _MOST_STAMPS = 8
 _RANK_IN_STAMP = re.compile(r"\brank\W{0,2}(?P<rank>\d{1,6})\b", re.IGNORECASE)
 _NOBODY = Origin("")
