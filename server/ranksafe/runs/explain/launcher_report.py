@@ -17,9 +17,6 @@ _FIRST = re.compile(
     r"Root Cause \(first observed failure\):\s*\n\s*\[\d+\]:\s*\n\s*time\s*: (?P<time>\S+)\s*\n"
     r"(?:.*\n){0,2}?\s*rank\s*: (?P<rank>\d+) \(local_rank"
 )
-_FIRST_LOOSELY = re.compile(
-    r"Root Cause(?:(?!Root Cause).)*?rank\s*: (?P<rank>\d+) \(local_rank", re.DOTALL
-)
 _FAILED = re.compile(
     r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)"
 )
@@ -144,10 +141,7 @@ def _ends(text: str) -> Iterator[tuple[int, int]]:
 def _root_cause(text: str) -> int | None:
     """The rank that torchrun calls the root cause."""
     firsts = sorted((match["time"], int(match["rank"])) for match in _FIRST.finditer(text))
-    if firsts:
-        return firsts[0][1]
-    loosely = _FIRST_LOOSELY.search(text)
-    return int(loosely["rank"]) if loosely else None
+    return firsts[0][1] if firsts else None
 
 
 def _add(report: LauncherReport, rank: int, code: int) -> None:
