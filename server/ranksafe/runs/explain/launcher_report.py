@@ -85,14 +85,13 @@ def read_launcher(text: str) -> LauncherReport:
     report = LauncherReport()
     _read_torchrun(report, text)
     for rank, code in _first_ends(text):
-        _add(report, rank, code)
+        report.exits.setdefault(rank, code)
+        if rank >= 0 and report.first is None:
+            report.first = rank
     for rank, code in _ends(text):
         report.exits.setdefault(rank, code)
-    for task, exited in exited_tasks(text):
-        if task not in report.exits:
-            _add(report, task, _of_shell(exited))
-    first = _root_cause(text)
-    report.first = report.first if first is None else first
+    if causes := [(match["time"], int(match["rank"])) for match in _FIRST.finditer(text)]:
+        report.first = min(causes)[1]
     report.stopped_pids = {int(match["pid"]) for match in _STOPPED.finditer(text)}
     if status := _STATUS.search(text):
         report.only_exit = int(status["code"])
@@ -126,6 +125,8 @@ def _first_ends(text: str) -> Iterator[tuple[int, int]]:
         yield _of_last_started(match["rank"]), code
     for match in _MPIRUN.finditer(text):
         yield int(match["rank"]), -int(match["signal"])
+    for task, status in exited_tasks(text):
+        yield task, _of_shell(status)
 
 
 def _ends(text: str) -> Iterator[tuple[int, int]]:
@@ -136,18 +137,6 @@ def _ends(text: str) -> Iterator[tuple[int, int]]:
     for match in _SPAWNED.finditer(text):
         number = getattr(signal, match["signal"] or "", 0)
         yield int(match["rank"]), int(match["code"] or -number)
-
-
-def _root_cause(text: str) -> int | None:
-    """The rank that torchrun calls the root cause."""
-    firsts = sorted((match["time"], int(match["rank"])) for match in _FIRST.finditer(text))
-    return firsts[0][1] if firsts else None
-
-
-def _add(report: LauncherReport, rank: int, code: int) -> None:
-    report.exits.setdefault(rank, code)
-    if rank >= 0 and report.first is None:
-        report.first = rank
 
 
 def _of_last_started(local_rank: str) -> int:
