@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ranksafe.runs.explain.evidence import Evidence
@@ -13,13 +13,13 @@ from ranksafe.runs.explain.signatures import match, signatures_about, with_notes
 from ranksafe.runs.explain.what_others_did import (
     compared,
     with_places,
-    with_the_silent,
 )
 from ranksafe.runs.model import Failure
 
 OF_TWO_RANKS = frozenset({"collective-shape-mismatch", "collective-mismatch"})
 """Kinds of failure in which two ranks have a part."""
 _CRASH = "fatal-signal"
+_TIMEOUT = "collective-timeout"
 _TERMINATED = re.compile(
     r"terminate called after throwing an instance of '[^']+'\s*\n\s*what\(\):\s+(?P<what>[^\n]+)"
 )
@@ -32,8 +32,9 @@ def in_context(failure: Failure, evidence: Evidence, report: LauncherReport) -> 
         failure = _uncaught_in_cpp(failure, evidence)
     failure = _said_elsewhere(failure, evidence)
     failure = with_notes(failure, "notes", _facts(failure, evidence, report), evidence)
-    add = _ADDITIONS.get(failure.kind)
-    return failure if add is None else add(failure, evidence, report)
+    if failure.kind == _TIMEOUT:
+        return compared(failure, evidence, report)
+    return with_places(failure, evidence) if failure.kind in OF_TWO_RANKS else failure
 
 
 def _said_elsewhere(failure: Failure, evidence: Evidence) -> Failure:
@@ -95,20 +96,3 @@ def _facts(failure: Failure, evidence: Evidence, report: LauncherReport) -> Iter
         whats = _whats(evidence)
         if len(set(whats)) == 1 and match(whats[0]) is None:
             yield f"aborted by an exception: {whats[0]}"
-
-
-def _with_listener(failure: Failure, _: Evidence, __: LauncherReport) -> Failure:
-    """Rank 0, if it was about to keep the store itself: no other rank listens (torch 1.11 to 2.13, rendezvous.py)."""
-    if failure.rank is not None and failure.rank >= 0:
-        return failure
-    listens = any(frame.function == "_create_c10d_store" for frame in failure.frames)
-    return replace(failure, rank=0 if listens else None)
-
-
-_ADDITIONS: dict[str, Callable[[Failure, Evidence, LauncherReport], Failure]] = {
-    "collective-timeout": compared,
-    "collective-failed": with_the_silent,
-    **dict.fromkeys(OF_TWO_RANKS, with_places),
-    "port-in-use": _with_listener,
-}
-"""By kind of failure: what the run adds to it."""

@@ -38,7 +38,7 @@ def compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> Fa
     return with_notes(replace(failure, rank=rank), _ROWS, facts)
 
 
-def with_places(failure: Failure, evidence: Evidence, _: LauncherReport) -> Failure:
+def with_places(failure: Failure, evidence: Evidence) -> Failure:
     """A mismatch of two ranks with the lines at which the ranks that have one were when it broke their connection."""
     places = _places(failure, evidence)
     facts = [f"were at different lines: {_all_shown(places)}"] if places else []
@@ -71,12 +71,6 @@ def _at_different_lines(failure: Failure, places: Mapping[int, Frame]) -> Failur
 
 def _all_shown(places: Mapping[int, Frame]) -> str:
     return ", ".join(f"rank {number}: {place(frame)}" for number, frame in places.items())
-
-
-def with_the_silent(failure: Failure, evidence: Evidence, report: LauncherReport) -> Failure:
-    """A failure of torch_npu's with the rank that the others waited for."""
-    facts = _of_the_silent(failure, evidence, report) if "Hccl" in failure.message else ()
-    return with_notes(failure, _ROWS, facts)
 
 
 def _of_the_silent(failure: Failure, evidence: Evidence, report: LauncherReport) -> Iterator[str]:
