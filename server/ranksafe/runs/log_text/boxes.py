@@ -47,10 +47,7 @@ def _unboxed(lines: Sequence[Line]) -> Iterator[Line]:
             yield at, text
             continue
         content: list[Line] = []
-        while position < len(lines) and not _BOTTOM.match(lines[position][1]):
-            inside = _INSIDE.match(lines[position][1])
-            if inside is None:
-                break
+        while position < len(lines) and (inside := _INSIDE.match(lines[position][1])):
             content.append((lines[position][0], inside["text"].rstrip()))
             position += 1
         position += position < len(lines) and bool(_BOTTOM.match(lines[position][1]))
