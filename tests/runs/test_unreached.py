@@ -125,6 +125,23 @@ def test_the_script_does_not_notice(project: Path, directory: Path) -> None:
     assert lines_of(directory, "train.py") == [1, 2, 3, 4, 5, 6, 7]
 
 
+def test_a_module_that_is_executed_without_an_import_ends_nothing(
+    project: Path, directory: Path
+) -> None:
+    (project / "train.py").write_text(
+        "from importlib.util import module_from_spec, spec_from_file_location\n"
+        "spec = spec_from_file_location('helpers', 'helpers.py')\n"
+        "helpers = module_from_spec(spec)\n"
+        "spec.loader.exec_module(helpers)\n"
+        "def step():\n"
+        "    return helpers.RATE\n"
+        "step()\n"
+    )
+    (project / "helpers.py").write_text("RATE = 1\n")
+    run(project, directory)
+    assert lines_of(directory, "train.py") == [1, 2, 3, 4, 5, 6, 7]
+
+
 def test_silence_where_the_script_traces_itself(project: Path, directory: Path) -> None:
     script = project / "train.py"
     script.write_text("import sys\nsys.settrace(lambda *_: None)\n" + SCRIPT)

@@ -134,11 +134,12 @@ def _find_and_load(name, import_):
 def exec_module(self, module):
     if lines_of(getattr(module, "__file__", None) or "") is None:
         return execute(self, module)
+    tracer = gettrace()
     settrace(called)
     try:
         return execute(self, module)
     finally:
-        settrace(None)
+        settrace(tracer)
 """
 """Tracing rests while something is imported, but not while a module of the user's is executed for it."""
 
