@@ -99,12 +99,12 @@ def _answer(module: Any, pictures: Any, size: tuple[int, ...]) -> list[Any] | No
     from torch.utils import _pytree
 
     meta: dict[str, Any] = {"device": "meta"}
-    state = {
-        name: torch.empty_like(tensor, **meta)
-        for name, tensor in chain(module.named_parameters(), module.named_buffers())
-    }
-    one = torch.empty((1, pictures.shape[1], *size), dtype=pictures.dtype, **meta)
     try:
+        state = {
+            name: torch.empty_like(tensor, **meta)
+            for name, tensor in chain(module.named_parameters(), module.named_buffers())
+        }
+        one = torch.empty((1, pictures.shape[1], *size), dtype=pictures.dtype, **meta)
         with torch.no_grad(), torch.random.fork_rng(devices=[]):
             answer = functional_call(module, state, (one,))
     except Exception:  # whatever a model says of a size that it does not take
