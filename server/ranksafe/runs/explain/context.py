@@ -59,18 +59,13 @@ def _said_elsewhere(failure: Failure, evidence: Evidence) -> Failure:
 def _uncaught_in_cpp(failure: Failure, evidence: Evidence) -> Failure:
     """The failure by the C++ exception that nothing caught, if all that were printed are known as the same."""
     whats = _whats(evidence)
-    known = [match(what) for what in whats]
-    kinds = {each[0].kind for each in known if each and not each[0].secondary}
-    if len(kinds) != 1 or not all(known):
+    known = [(what, *found) for what in whats if (found := match(what)) is not None]
+    if len(known) < len(whats) or len({row.kind for _, row, _ in known}) != 1:
         return failure
-    at, found = next((at, each) for at, each in enumerate(known) if each)
-    return replace(
-        failure,
-        kind=found[0].kind,
-        code=found[0].code,
-        message=whats[at],
-        explanation=found[1],
-    )
+    what, row, meaning = known[0]
+    if row.secondary:
+        return failure
+    return replace(failure, kind=row.kind, code=row.code, message=what, explanation=meaning)
 
 
 def _aborted(report: LauncherReport) -> list[int]:

@@ -80,13 +80,8 @@ def _missing_key(origin: Raised) -> Iterator[str]:
         for found in _LOOKED_UP.finditer(source)
         if found["key"] in (None, origin.message.strip("'\""))
     }
-    if _is_name(origin.message) and len(tables) == 1 and not source.startswith("raise"):
+    if len(tables) == 1 and not source.startswith("raise"):
         yield f"no key {origin.message} in {tables.pop()}"
-
-
-def _is_name(message: str) -> bool:
-    """Whether a KeyError has the key itself, as a look-up gives it."""
-    return " " not in message or (message[:1] in "'\"" and message[:1] == message[-1:])
 
 
 def quoted_from_worker(raised: Raised) -> Raised | None:
