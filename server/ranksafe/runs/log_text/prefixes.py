@@ -31,7 +31,7 @@ _PREFIX = re.compile(
 )
 _TRACEBACK = r"Traceback \(most|  File \""
 _LABELS = tuple(
-    (re.compile(label), re.compile(f"{label}(?:{_TRACEBACK}|{telling})"))
+    (re.compile(rf"\A{label}"), re.compile(rf"\A{label}(?:{_TRACEBACK}|{telling})"))
     for label, telling in (
         # srun --label
         (r"(?P<task>\d{1,5}): ", r"\[rank\d+\]|\w+(?:Error|Exception): "),
