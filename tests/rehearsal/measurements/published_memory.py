@@ -105,7 +105,10 @@ class Figure(Forecast):
                 timeout=_LONGEST_SECONDS,
                 **settings_of("h100"),
             )
-        return float(done.lines[-1]) if done.returncode == 0 else float("nan")
+        if done.returncode != 0:
+            print(done.stderr[-4000:], file=sys.stderr)
+            return float("nan")
+        return float(done.lines[-1])
 
     def forecast(self, told: Mapping[str, Any]) -> float:
         """The same of an answer, in bytes."""
