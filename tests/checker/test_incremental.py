@@ -50,7 +50,7 @@ def edit_and_compare(path: Path, edits: int, seed: int) -> tuple[int, int]:
     return edits, broken
 
 
-@pytest.mark.parametrize("path", real_files(8), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", real_files(8, largest=30_000), ids=lambda path: path.name)
 def test_edited_file_has_the_findings_of_a_fresh_analysis(path: Path) -> None:
     edit_and_compare(path, edits=30, seed=len(path.name))
 

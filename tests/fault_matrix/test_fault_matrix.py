@@ -23,7 +23,6 @@ FAULTS = {fault.identifier: fault for fault in read_faults() if fault.hosts == 1
 WITH_SEVERAL_HOSTS = {fault.identifier: fault for fault in read_faults() if fault.hosts > 1}
 IN_EVERY_RUN = (
     "hang_in_collective-broadcast",
-    "os_exit",
     "segmentation_fault",
     "thread_exception_then_main",
     "worker_death",

@@ -418,6 +418,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 async def test_a_debugger_attaches_with_what_the_answer_says(start_editor: StartEditor) -> None:
     editor = await start_editor(options={"python": TORCH_PYTHON})
     uri = editor.open("train.py", COMMUNICATING)

@@ -191,6 +191,7 @@ dist.destroy_process_group()
     assert judged.status == 1
 
 
+@pytest.mark.long
 def test_always_tells_what_the_cpu_says(judge: Judge) -> None:
     source = """
 import torch

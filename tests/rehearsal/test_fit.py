@@ -399,6 +399,7 @@ CONFIGURED = """
 """A model of two layers, without weights."""
 
 
+@pytest.mark.long
 def test_a_model_without_weights_is_built_from_its_configuration(fit: Fit) -> None:
     script = """
     from transformers import AutoModelForCausalLM

@@ -151,6 +151,7 @@ def runs(rehearsal_environment: RehearsalEnvironment, tmp_path: Path) -> Runs:
     return Runs(rehearsal_environment.interpreter, folder)
 
 
+@pytest.mark.long
 def test_a_failure_is_told_alike(runs: Runs) -> None:
     script = runs.script(_FAILING)
     cold = runs.warmed(script)

@@ -71,7 +71,6 @@ IN_GATE = {
     ("random_choices.py", "split"),
     ("idle_rank.py", "wrong"),
     ("changed_in_flight.py", "send"),
-    ("read_in_flight.py", "sum"),
 }
 
 
