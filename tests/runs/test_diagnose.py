@@ -690,8 +690,9 @@ def test_memory_that_nobody_is_listed_for_is_somebody_elses() -> None:
     log = 'Traceback (most recent call last):\n  File "/w/train.py", line 9, in <module>\n    step()\n'
     others = diagnose(log + said.format(held="22.15") + "\n")[0].explanation.en
     assert "About 25.3 GiB are held by something else" in others
-    own = diagnose(log + said.format(held="46.90") + "\n")[0].explanation.en
-    assert "held by something else" not in own
+    for held in ("46.90", "22.1.5"):  # and what is no number
+        own = diagnose(log + said.format(held=held) + "\n")[0].explanation.en
+        assert "held by something else" not in own
 
 
 def test_the_compilers_own_words_are_quoted() -> None:

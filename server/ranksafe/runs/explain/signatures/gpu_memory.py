@@ -17,7 +17,7 @@ from ranksafe.runs.explain.signatures.signature import sentences
 
 KIND = "cuda-out-of-memory"
 
-_SIZE = r"(?<![\d.])([\d.]+ (?:[KMGT]i?B|bytes?))"
+_SIZE = r"(?<![\d.])(\d+(?:\.\d*)? (?:[KMGT]i?B|bytes?))"
 _ASKED = re.compile(rf"[Tt]ried to allocate {_SIZE}")
 _DEVICE = re.compile(r"\([GNX]PU (\d+);|GPU (\d+) has a total capaci?ty")
 _TOTAL = re.compile(rf"{_SIZE} total capacity|total capaci?ty of {_SIZE}")
@@ -40,7 +40,7 @@ class Size:
     def mib(self) -> float:
         """In MiB."""
         number, unit = self.text.split(" ", 1)
-        return float(number.rstrip(".")) * _UNITS.get(unit[0], 1 / 1024**2)
+        return float(number) * _UNITS.get(unit[0], 1 / 1024**2)
 
 
 @dataclass(frozen=True, slots=True)
