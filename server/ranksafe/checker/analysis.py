@@ -160,7 +160,6 @@ class DocumentAnalysis:
         self.blanked: frozenset[int] = frozenset()
         """0-based lines left out because they are broken."""
         self._source = SourceText(text)
-        self._is_too_large = _is_too_large(self._source)
         self._lines_parsed: list[str] | None = None
         self._active: Active | None = None
         self._results = UnitResults()
@@ -192,7 +191,7 @@ class DocumentAnalysis:
     def given_up(self) -> tuple[str, ...]:
         """Functions that do too much to be followed, so that rank flow has nothing to say of them; an empty name:
         the statements outside functions."""
-        if self._is_too_large:
+        if _is_too_large(self._source):
             return (WHOLE,) if RELEVANT.search(self._source.text) else ()
         return () if self.module is None else tuple(sorted(self.module.given_up))
 
@@ -230,7 +229,6 @@ class DocumentAnalysis:
         """
         before = self._source
         self._source = SourceText(text, lines)
-        self._is_too_large = _is_too_large(self._source)
         self._findings = None
         added = len(self._source.lines) - len(before.lines)
         self._is_typing = True
@@ -242,7 +240,7 @@ class DocumentAnalysis:
         self._rest_is_due = True
 
     def _take_over_edit(self, first_line: int, last_line: int, added: int, text: str) -> None:
-        is_usual = self.status != "stale" and not self._is_too_large
+        is_usual = self.status != "stale" and not _is_too_large(self._source)
         if self.module is not None and is_usual:
             self._note_words("".join(self._source.lines[first_line : last_line + added + 1]))
             if self._change_one_unit(first_line, last_line, added):
@@ -302,7 +300,7 @@ class DocumentAnalysis:
         """Parse the whole file, keep the units that are the same, check the rest."""
         text = self._source.text
         active = None
-        if not self._is_too_large:
+        if not _is_too_large(self._source):
             active = self._analyzer.active_in(self.path, text)
         if active is None:
             self._drop()

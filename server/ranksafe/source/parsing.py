@@ -12,7 +12,6 @@ import re
 import threading
 import warnings
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Final
 
 from ranksafe.pausing import pause_point
@@ -62,10 +61,23 @@ def has_too_long_statement(text: str) -> bool:
     Told by how lines end and begin, so that a bracket that is not closed yet joins few lines. Lines of words in a
     string count as statements, and a statement whose lines look like several is not seen.
     """
-    if len(text) <= LONGEST_STATEMENT:
-        return False
-    ends = [0, *(found.start() for found in _BETWEEN_STATEMENTS.finditer(text)), len(text)]
-    return any(end - start > LONGEST_STATEMENT for start, end in pairwise(ends))
+    start = 0
+    while len(text) - start > LONGEST_STATEMENT:
+        begins = _last_beginning(text, start + 1, start + LONGEST_STATEMENT + 1)
+        if begins is None:
+            return True
+        start = begins
+    return False
+
+
+def _last_beginning(text: str, start: int, stop: int) -> int | None:
+    """The last end of a line in a part of the text behind which a statement may begin; few lines are looked at."""
+    ends = {mark: text.rfind(mark, start, stop) for mark in "\n\r"}
+    while (end := max(ends.values())) >= 0:
+        if _BETWEEN_STATEMENTS.match(text, end):
+            return end
+        ends[text[end]] = text.rfind(text[end], start, end)
+    return None
 
 
 def _parse(text: str) -> ast.Module:
