@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from ranksafe.cli.main import main
 from ranksafe.runs.directory import KEPT_RUNS, is_going_on, new_run_directory, occupy
+from ranksafe.runs.explain import explain
+from ranksafe.runs.explain.evidence import load_evidence, parse_entry
+from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.hosts.boot import GREETING
 from ranksafe.runs.records.kept_runs import all_runs
 from ranksafe.runs.remote.mirror import Garbled, Mirror
+from ranksafe.runs.watch.watchdog import Watchdog
 
 DEEP = "[" * 100_000
 SECRET = "the user's own key"
@@ -123,6 +127,78 @@ def test_no_evidence_breaks_the_report(tmp_path: Path, file: str, text: str) -> 
     folder = kept(tmp_path, a_record())
     (folder / file).write_text(text)
     assert main(["report", folder.name]) == 0
+
+
+_EVENTS = [
+    {
+        "event": "start",
+        "local_rank": 0,
+        "world_size": 2,
+        "host": "h",
+        "pid": 7,
+        "time": 1.0,
+        "group": 2,
+    },
+    {"event": "step", "step": 4, "time": 2.0},
+    {
+        "event": "silent-failure",
+        "kind": "unread",
+        "code": "RS101",
+        "message": "m",
+        "frames": [],
+        "time": 2.5,
+    },
+    {"event": "trained-enough", "steps": 4, "time": 2.6},
+    {"event": "stopped", "steps": 4, "time": 2.7},
+    {
+        "event": "exception",
+        "exception": {
+            "type": "KeyError",
+            "message": "x",
+            "frames": [{"file": "/a.py", "line": 3, "function": "f", "source": "s", "column": 1}],
+            "notes": ["n"],
+            "cause": {"type": "ValueError", "frames": []},
+            "context": {"type": "ValueError", "frames": []},
+            "group": [{"type": "ValueError", "frames": []}],
+        },
+        "time": 3.0,
+    },
+    {"event": "os-exit", "status": 3, "frames": [], "time": 4.0},
+    {"event": "exit", "asked": {"status": 3, "frames": []}, "time": 4.0},
+]
+
+
+def _with_each_value_changed(value: Any, other: object) -> Iterator[Any]:
+    """Copies of a JSON value, each with one of its parts replaced or left out."""
+    yield other
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield {each: kept for each, kept in value.items() if each != name}
+            yield from (
+                {**value, name: changed} for changed in _with_each_value_changed(part, other)
+            )
+    if isinstance(value, list):
+        for index, part in enumerate(value):
+            for changed in _with_each_value_changed(part, other):
+                yield [*value[:index], changed, *value[index + 1 :]]
+
+
+@pytest.mark.parametrize("other", [None, "x", 1e308, -3, [1], {"a": 1}, True], ids=repr)
+def test_what_a_host_tells_of_its_ranks_in_no_known_form_is_left_out(
+    tmp_path: Path, other: object
+) -> None:
+    journal, beat = tmp_path / "rank0.jsonl", tmp_path / "rank0.beat"
+    user_code = UserCode([tmp_path], tmp_path)
+    whole = json.dumps(_EVENTS[1])
+    for number, event in enumerate(_EVENTS):
+        for changed in _with_each_value_changed(event, other):
+            others = [json.dumps(each) for each in _EVENTS[:number]]
+            journal.write_text("\n".join([*others, json.dumps(changed), whole]))
+            beat.write_text(json.dumps({"time": other, "frames": other, "group": other}))
+            evidence = load_evidence(tmp_path, 2)
+            assert evidence.ranks[0].steps >= 4
+            explain(evidence, user_code)
+            Watchdog(tmp_path, user_code, "en").heard(0, parse_entry(json.dumps(changed)))
 
 
 def test_a_report_of_a_strangers_folder_reads_and_writes_nothing_behind_links(

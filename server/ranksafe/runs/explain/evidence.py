@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,17 @@ _TAIL_BYTES = 200_000
 _JOURNAL_BYTES = 20_000_000
 LOOSE = -1.0
 """Stands for the time of a traceback that names no rank: before all others."""
+_FIELDS: Mapping[object, Mapping[str, type]] = {
+    "start": {"local_rank": int, "world_size": int, "host": str, "pid": int},
+    "exception": {"exception": dict},
+    "os-exit": {"status": int},
+    "exit": {},
+    "silent-failure": {"kind": str},
+    "step": {"step": int},
+    "stopped": {"steps": int},
+    "trained-enough": {"steps": int},
+}
+"""What an event of a rank's journal tells besides its time. Who wrote it may be another host, or the script."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +185,11 @@ def _load_rank(path: Path) -> RankEvidence | None:
     rank = RankEvidence(int(number))
     for event in entries_of(path):
         _read(rank, event)
-        if event.get("group") is not None:
-            rank.group_size = event["group"]
+        rank.group_size = _integer(event.get("group")) or rank.group_size
     beat = parse_entry(read_tail(path.with_suffix(".beat")))
     rank.beat = frames_from(beat.get("frames"))
-    rank.beat_at = beat.get("time")
-    rank.group_size = rank.group_size or beat.get("group")
+    rank.beat_at = beat["time"] if isinstance(beat.get("time"), (int, float)) else None
+    rank.group_size = rank.group_size or _integer(beat.get("group"))
     rank.fatal = fatal_frames(read_tail(path.with_suffix(".fatal")))
     rank.errors = read_tail(path.with_suffix(".stderr"))
     return rank
@@ -195,11 +205,12 @@ def _read(rank: RankEvidence, event: Mapping[str, Any]) -> None:
             _read_exception(rank, event)
         case "os-exit":
             rank.os_exit, rank.ended_at = event["status"], event["time"]
-            rank.exit_frames = frames_from(event["frames"])
+            rank.exit_frames = frames_from(event.get("frames"))
         case "exit":
             rank.ended, rank.ended_at = True, event["time"]
-            if asked := event.get("asked"):
-                rank.asked_exit, rank.exit_frames = asked["status"], frames_from(asked["frames"])
+            if isinstance(asked := event.get("asked"), dict):
+                rank.asked_exit = _integer(asked.get("status"))
+                rank.exit_frames = frames_from(asked.get("frames"))
         case "silent-failure":
             code, message = event.get("code"), translated_from(event.get("message"))
             code = None if code is None else str(code)
@@ -236,10 +247,12 @@ def raised_from(data: Mapping[str, Any], where: str | None = None) -> Raised:
         type=str(data.get("type", "Exception")),
         message=str(data.get("message", "")),
         frames=frames_from(data.get("frames")),
-        notes=tuple(str(note) for note in data.get("notes", ())),
-        cause=raised_from(cause) if cause else None,
-        context=raised_from(context) if context else None,
-        group=tuple(raised_from(member) for member in data.get("group", ())),
+        notes=tuple(str(note) for note in _items(data.get("notes"))),
+        cause=raised_from(cause) if isinstance(cause, dict) else None,
+        context=raised_from(context) if isinstance(context, dict) else None,
+        group=tuple(
+            raised_from(each) for each in _items(data.get("group")) if isinstance(each, dict)
+        ),
         where=where,
     )
 
@@ -248,17 +261,25 @@ def frames_from(data: Any) -> tuple[Frame, ...]:
     """Frames from the agent's JSON, outermost first; those that name no line are left out."""
     return tuple(
         Frame(
-            filename=str(entry["file"]),
-            line=int(entry["line"]),
-            function=str(entry["function"]),
+            filename=str(entry.get("file", "")),
+            line=entry["line"],
+            function=str(entry.get("function", "")),
             source=str(entry.get("source", "")),
-            column=entry.get("column"),
-            end_line=entry.get("end_line"),
-            end_column=entry.get("end_column"),
+            column=_integer(entry.get("column")),
+            end_line=_integer(entry.get("end_line")),
+            end_column=_integer(entry.get("end_column")),
         )
-        for entry in data or ()
-        if isinstance(entry.get("line"), int)
+        for entry in _items(data)
+        if isinstance(entry, dict) and isinstance(entry.get("line"), int)
     )
+
+
+def _items(data: Any) -> Sequence[Any]:
+    return data if isinstance(data, (list, tuple)) else ()
+
+
+def _integer(data: Any) -> int | None:
+    return data if isinstance(data, int) else None
 
 
 _STACK_LINE = re.compile(r'  File "(?P<file>.+)", line (?P<line>\d+) in (?P<function>.+)')
@@ -281,12 +302,22 @@ def fatal_frames(text: str) -> tuple[Frame, ...]:
 
 
 def parse_entry(text: str) -> dict[str, Any]:
-    """A JSON object; empty for anything else, such as a line cut off by a full disk."""
+    """A JSON object; empty for anything else, such as a line cut off by a full disk, and for an event that lacks what
+    it tells."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    return value if isinstance(value, dict) else {}
+    return value if isinstance(value, dict) and _is_whole(value) else {}
+
+
+def _is_whole(entry: Mapping[str, Any]) -> bool:
+    event = entry.get("event")
+    fields = _FIELDS.get(event) if isinstance(event, str) else None
+    return fields is None or (
+        isinstance(entry.get("time"), (int, float))
+        and all(isinstance(entry.get(name), kind) for name, kind in fields.items())
+    )
 
 
 def entries_of(path: Path) -> Iterator[dict[str, Any]]:

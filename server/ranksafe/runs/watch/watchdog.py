@@ -101,7 +101,7 @@ class Watchdog:
             self._unheard.started(rank, entry["pid"])
         if event in ("exit", "os-exit"):
             watched.ended_at = float(entry.get("time", 0.0))
-            asked = entry.get("asked") or entry
+            asked = entry["asked"] if isinstance(entry.get("asked"), dict) else entry
             watched.end_frames = frames_from(asked.get("frames"))
             watched.ended_well = event == "exit" and not asked.get("status")
         if event == "exception" and not entry.get("thread"):
