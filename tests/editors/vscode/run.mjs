@@ -5,6 +5,7 @@
 //   RANKSAFE_VSIX                a package to test; else one is built
 //   RANKSAFE_ONLY_PYTHON         a Python: PATH has nothing else, and only journeys/start.mjs is made
 //   RANKSAFE_TEST_EDITOR         newest (or nothing), or lowest: the lowest supported VS Code that can be had
+//   RANKSAFE_JOURNEYS            short: without the long ones, as in make test
 //   RANKSAFE_SCREENSHOTS         where the screenshots go; else build/editor-screenshots
 //   RANKSAFE_UI_SECONDS          how long a journey waits for something to appear; else 60
 //   RANKSAFE_CACHE               where code-server is kept between runs

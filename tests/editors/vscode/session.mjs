@@ -2,7 +2,7 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { after, afterEach, before } from "node:test";
+import { after, afterEach, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 import { CodeServer } from "./codeServer.mjs";
@@ -13,6 +13,9 @@ export const torchPython = process.env.RANKSAFE_TEST_TORCH_PYTHON;
 export const needsTorch = torchPython || process.env.CI === "true" ? false : "RANKSAFE_TEST_TORCH_PYTHON names no Python with torch and accelerate";
 /** A run starts a launcher and imports torch twice; on a busy machine that takes a minute. */
 export const RUN_MILLISECONDS = 3_000 * Number(process.env.RANKSAFE_UI_SECONDS || 60);
+
+/** A journey that the gate leaves to its long form: most of what it shows is shown by another one. None hangs on it. */
+export const longTest = process.env.RANKSAFE_JOURNEYS === "short" ? () => undefined : test;
 
 const state = mkdtempSync(join(tmpdir(), "ranksafe-editors-"));
 export const folder = join(state, "project");

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 
-import { codeServer, everyday, folder, workbench } from "../session.mjs";
+import { codeServer, everyday, folder, longTest, workbench } from "../session.mjs";
 
 const pitfalls = JSON.parse(readFileSync(new URL("../../everyday.json", import.meta.url), "utf8"));
 
@@ -12,8 +12,8 @@ describe("everyday mistakes", () => {
     before(() => workbench.goto(codeServer.address(everyday, join(everyday, "train.py"))));
     after(() => workbench.goto(codeServer.address(folder, join(folder, "auto_device_map.py"))));
 
-    for (const { code, file, text, fix } of pitfalls) {
-        test(`${code} in ${file}`, async () => {
+    for (const [index, { code, file, text, fix }] of pitfalls.entries()) {
+        (index < 3 ? test : longTest)(`${code} in ${file}`, async () => {
             await workbench.open(file);
             await workbench.problem(new RegExp(code));
             const hovered = await workbench.hoverSquiggle(await workbench.squiggle("warning", text));

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { codeServer, folder, needsTorch, onDisk, RUN_MILLISECONDS, torchPython, USER_SETTINGS, workbench } from "../session.mjs";
+import { codeServer, folder, longTest, needsTorch, onDisk, RUN_MILLISECONDS, torchPython, USER_SETTINGS, workbench } from "../session.mjs";
 
 async function pidOf(name) {
     const file = join(folder, name);
@@ -75,7 +75,7 @@ test("the failure of the run on its line, with the calls that led there", { skip
     await workbench.screenshot("run-failure");
 });
 
-test("the failing line is shown when the run has ended, whatever was looked at", { skip: needsTorch }, async () => {
+longTest("the failing line is shown when the run has ended, whatever was looked at", { skip: needsTorch }, async () => {
     await workbench.open("metrics.py");
     await workbench.open("failing_run.py");
     await workbench.lens("Run on").click();
@@ -115,7 +115,7 @@ test("a script without a main guard: one row of lenses above its training, and a
     await workbench.screenshot("run-passed");
 });
 
-test("a run from the title bar", { skip: needsTorch }, async () => {
+longTest("a run from the title bar", { skip: needsTorch }, async () => {
     await workbench.open("passing_run.py");
     await workbench.titleAction("Run on GPUs").click();
     await workbench.lens("Cancel run").waitFor();
@@ -151,7 +151,7 @@ test("where every rank of a run is", { skip: needsTorch }, async () => {
     await workbench.until("the ranks to end", () => !ranks.some(isAlive));
 });
 
-test("cancel by the progress in the status bar", { skip: needsTorch }, async () => {
+longTest("cancel by the progress in the status bar", { skip: needsTorch }, async () => {
     const ranks = await startEndlessRun();
     await workbench.screenshot("progress");
     await workbench.cancelProgress("Run endless_run.py");
@@ -193,7 +193,7 @@ test("a rehearsal on simulated GPUs draws what a second GPU would have hit", { s
     await workbench.screenshot("rehearsal-failure");
 });
 
-test("a rehearsal that passed says what it did not come to, and goes on to the end", { skip: needsTorch }, async () => {
+longTest("a rehearsal that passed says what it did not come to, and goes on to the end", { skip: needsTorch }, async () => {
     await workbench.open("validated_at_the_end.py");
     await workbench.page.keyboard.press("Control+End");
     await workbench.lens("Rehearse on 2 GPUs").click();
