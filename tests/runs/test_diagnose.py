@@ -853,3 +853,48 @@ def test_an_error_long_before_the_end_was_survived() -> None:
     between = "".join(f"reader waits for shard {number}\n" for number in range(90))
     assert [each.line for each in diagnose(early + late)] == [4]
     assert [each.line for each in diagnose(early + between + late)] == [9]
+
+
+_OWN = "Traceback (most recent call last):\n  File \"/home/a/train.py\", line 9, in <module>\n    main()\nKeyError: 'x'\n"
+_MARKED = "".join(f"[rank{{0}}]: {line}\n" for line in _OWN.splitlines())
+
+
+def test_what_a_rank_printed_twice_is_one_ranks() -> None:
+    """Python's own way, and with its number."""
+    assert diagnose(_OWN + _MARKED.format(0))[0].rank == 0
+    (failure,) = diagnose(2 * _OWN + _MARKED.format(0) + _MARKED.format(1))
+    assert failure.rank is None
+
+
+def test_of_several_processes_none_is_rank_0_for_want_of_a_number() -> None:
+    assert diagnose(_OWN)[0].rank == 0
+    assert diagnose(f"initializing ddp: GLOBAL_RANK: 3, MEMBER: 4/4\n{_OWN}")[0].rank is None
+    assert diagnose(f"initializing ddp: GLOBAL_RANK: 0, MEMBER: 1/1\n{_OWN}")[0].rank == 0
+
+
+def test_who_started_the_launcher_is_not_why_it_failed() -> None:
+    launcher = (
+        'Traceback (most recent call last):\n  File "/opt/torch/distributed/launcher/api.py", line 138, in __call__\n'
+        "    raise ChildFailedError(\ntorch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+        "Root Cause (first observed failure):\n[0]:\n  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 77)\n"
+    )
+    starter = (
+        'Traceback (most recent call last):\n  File "/home/a/cli.py", line 110, in launch\n    subprocess.run(\n'
+        "subprocess.CalledProcessError: Command '[{}]' returned non-zero exit status 1.\n"
+    )
+    header, frame, source, error = _OWN.splitlines()
+    interleaved = "\n".join(
+        [header, header, frame, f"{source}  {header}", f"^^^{frame}", " ^^^", frame, source, error]
+    )
+    interleaved += "\n"
+    after = _OWN.replace("line 9", "line 40")
+    first = diagnose(interleaved + launcher + starter.format("'torchrun', 'train.py'") + after)[0]
+    assert (first.kind, first.line) == ("exception", 9)
+    assert diagnose(starter.format("'ffmpeg', '-i'"))[0].line == 110
+
+
+def test_rays_text_of_an_exception_without_its_header() -> None:
+    header = "Error: ray::TaskRunner.run() (pid=7351, ip=10.0.0.7, actor_id=65, repr=<a.TaskRunner object>)"
+    settings = [f"CUDA setting {number}" for number in range(9)]
+    (failure,) = diagnose("\n".join([*settings, header, *_OWN.splitlines()[1:]]))
+    assert (failure.line, failure.message) == (9, "KeyError: 'x'")

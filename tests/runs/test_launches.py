@@ -134,3 +134,26 @@ def test_a_script_that_counts_its_tries_begins_a_launch(said: str) -> None:
     assert told(first + KEY + second + FILE) == [("FileNotFoundError", 41)]
     # The last one's own end may be counted, too.
     assert told(first + KEY + second + FILE + second) == [("FileNotFoundError", 41)]
+
+
+def _alone(line: int, error: str) -> str:
+    return f'Traceback (most recent call last):\n  File "/home/a/train.py", line {line}, in <module>\n    main()\n{error}\n'
+
+
+def test_a_traceback_ends_a_launch_where_the_log_begins_anew_from_its_first_line() -> None:
+    first, second = HEAD.format(size=1), HEAD.format(size=2)
+    key, file = _alone(9, "KeyError: 'text'"), _alone(41, "FileNotFoundError: data/b.bin")
+    assert told(first + key + second + file) == [("FileNotFoundError", 41)]
+    assert told(first + key + second + STEPS) == []
+    # Another process of the same launch has printed its first lines before, and is only slower.
+    later = "".join(second.splitlines(keepends=True)[1:])
+    assert told(first + key + later + file) == [("KeyError", 9)]
+
+
+def test_a_prompt_with_a_command_begins_a_launch() -> None:
+    prompt = "(torch) me@gpu-box:~/work$ {}\n"
+    again = prompt.format("bash train.sh")
+    file = _alone(41, "FileNotFoundError: data/b.bin")
+    assert told(again + _alone(9, "KeyError: 'text'") + again + file) == [("FileNotFoundError", 41)]
+    looked = prompt.format("ls") + "out  train.py\n" + prompt.format("")
+    assert told(again + _alone(9, "KeyError: 'text'") + looked) == [("KeyError", 9)]

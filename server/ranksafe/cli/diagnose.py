@@ -145,7 +145,7 @@ def _print(
 ) -> None:
     """``nothing``: what is said of a log that is not empty and has no failure."""
     if not failures:
-        last = log.last_lines(_TAIL_LINES)
+        last = [*log.last_lines(_TAIL_LINES), *filter(None, [log.last_bar])]
         print((nothing if last else _EMPTY).in_language(language))
         if last:
             print(_ENDS_WITH.in_language(language))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ranksafe.runs.explain.alike import gist, said_alike
 from ranksafe.runs.explain.deaths import CRASHES
@@ -13,7 +13,7 @@ from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.signatures import match
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks
 from ranksafe.runs.explain.unfold import spawned_rank
-from ranksafe.runs.log_text.reader import Line, SaidBy
+from ranksafe.runs.log_text.reader import Line, SaidBy, Stream
 
 LAUNCHER_WORDS = LAUNCHER_ERRORS | {"SignalException"}
 """What launchers raise."""
@@ -23,11 +23,17 @@ _STARTS_SCRIPTS = re.compile(
 _LAUNCHER_FILE = re.compile(
     r"torch/distributed/(?:run|launch)\.py$|accelerate/commands/launch\.py$"
 )
+_LAUNCH_COMMAND = re.compile(
+    r"^Command '\[?'?(?:\S*/)?(?:torchrun|accelerate|deepspeed|mpirun|mpiexec|srun)\b"
+    r"|torch\.distributed\.(?:run|launch)\b"
+)
+"""In Python's message about a command that failed."""
 RESTARTED = re.compile(r"will restart worker group", re.IGNORECASE)
 """torch.distributed.elastic's agent, before another attempt."""
 _LAUNCHED = re.compile(
     r"torch[./]distributed[./](?:run|launch|elastic)|multi_gpu_launcher|deepspeed_launcher|^srun: |launch\.py:\d+"
-    r"|ChildFailedError|failed \(exitcode: |Sending process \d+ closing signal|ray::\w",
+    r"|ChildFailedError|failed \(exitcode: |Sending process \d+ closing signal|ray::\w"
+    r"|GLOBAL_RANK: \d+, MEMBER: \d+/(?:[2-9]|1\d)",
     re.MULTILINE,
 )
 
@@ -41,10 +47,7 @@ def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
     loose: dict[float | None, Raised] = {}
     for lines in said.others:
         found = lines.once(locate_tracebacks)
-        # What stands after the launcher's own exception is of those who started it.
-        over = max(
-            (each.first for each in found if not counts(each) and not each.ignored), default=0
-        )
+        over = launchers_end(lines)
         loose.update(
             (float(each.first), each.raised)
             for each in found
@@ -58,12 +61,33 @@ def ranks_alike(evidence: Evidence, said: SaidBy) -> int:
     if RESTARTED.search(evidence.launcher):
         # The same rank may have printed it once for every attempt.
         loose = dict(list(loose.items())[:1])
-    raised |= loose
+    raised |= _without_copies(loose, raised.values())
     if not any(each.type for each in raised.values()):
         return _ended_alike(read_launcher(evidence.launcher))
     if len(raised) < 2 or any(each.group or follows(each) for each in raised.values()):
         return 0
     return len(raised) if len({gist(each) for each in raised.values()}) == 1 else 0
+
+
+def launchers_end(lines: Stream) -> int:
+    """Where a launcher's own exception begins, the last one; 0: nowhere. What stands after it is of those who started
+    the launcher, or comes of its end."""
+    found = lines.once(locate_tracebacks)
+    return max((each.first for each in found if not counts(each) and not each.ignored), default=0)
+
+
+def _without_copies(
+    loose: Mapping[float | None, Raised], of_ranks: Iterable[Raised]
+) -> dict[float | None, Raised]:
+    """Tracebacks of nobody, but for what a rank printed twice: Python's own way, and with its number."""
+    known = list(of_ranks)
+    kept = {}
+    for at, each in loose.items():
+        if each in known:
+            known.remove(each)
+        else:
+            kept[at] = each
+    return kept
 
 
 def _is_quoted(each: Located, lines: Iterable[Line]) -> bool:
@@ -96,7 +120,7 @@ def counts(each: Located) -> bool:
 
 def _calls_a_program(raised: Raised) -> bool:
     """Whether the user's own code started a program that failed (ffmpeg, git), and not a launcher the script."""
-    if raised.type != "CalledProcessError":
+    if raised.type != "CalledProcessError" or _LAUNCH_COMMAND.search(raised.message):
         return False
     names = [frame.filename.replace("\\", "/") for frame in raised.frames]
     own = UserCode((), anywhere=True)

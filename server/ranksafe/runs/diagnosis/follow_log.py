@@ -69,8 +69,13 @@ class FollowedLog:
         return diagnose_said(self._reader.said(), self._language)
 
     def last_lines(self, count: int) -> list[str]:
-        """The raw end of the log."""
+        """The raw end of the log, without progress bars."""
         return self._reader.last_lines(count)
+
+    @property
+    def last_bar(self) -> str | None:
+        """The state of a progress bar with which the log ends."""
+        return self._reader.last_bar
 
 
 def same_failure(one: Failure, other: Failure) -> bool:

@@ -6,7 +6,12 @@ import re
 import signal
 from collections.abc import Mapping
 
-from ranksafe.runs.diagnosis.common_failure import follows, is_launchers, was_launched
+from ranksafe.runs.diagnosis.common_failure import (
+    follows,
+    is_launchers,
+    launchers_end,
+    was_launched,
+)
 from ranksafe.runs.diagnosis.survived import final, not_gone_on
 from ranksafe.runs.explain.evidence import LOOSE, Raised, RankEvidence
 from ranksafe.runs.explain.interleaved import interleaved_traceback
@@ -45,14 +50,20 @@ def add_loose(
     Of those that end the log the first that is no mere consequence counts. ``launcher``: the lines of nobody.
     """
     exits = report.exits.values()
+    known = [rank.raised for rank in ranks.values()]
     found = [
         each
         for lines in said.others
         for each in not_gone_on(final(lines.once(locate_tracebacks), said, ended), lines, exits)
+        if each.raised not in known
     ]
+    over = max(map(launchers_end, said.others), default=0)
+    only_after = not found or 0 < over < min(each.first for each in found)
+    if ended and only_after and not any(known):
+        _add_interleaved(ranks, said)
+        if any(rank.raised for rank in ranks.values()):
+            return
     if not found:
-        if ended and all(rank.raised is None for rank in ranks.values()):
-            _add_interleaved(ranks, said)
         return
     interrupted = [each.first for each in found if each.raised.type == _INTERRUPTED]
     if interrupted:

@@ -77,9 +77,10 @@ class OwnLines:
         self._end = said.tail[0][0] if said.tail else 0
 
     def last_of_ranks(self) -> dict[int, str]:
-        """What each rank that a line names printed last."""
+        """What each rank that a line names printed last; nothing where only one is named: others' lines may be its."""
         named = (each for each in self.printed if each.rank is not None)
-        return {each.rank or 0: each.text[:_LONGEST] for each in named}
+        last = {each.rank or 0: each.text[:_LONGEST] for each in named}
+        return last if len(last) > 1 else {}
 
     def facts(self, failure: Failure, evidence: Evidence) -> Iterator[str]:
         """What these lines show next to a failure."""

@@ -15,6 +15,8 @@ from ranksafe.runs.model import Frame
 _HEADER = re.compile(
     r"(?:Original |Exception Group |Remote )?Traceback \(most recent call last\):\s*$"
 )
+_OF_RAY = re.compile(r"\bray::\S+ \(pid=\d+, ip=\S+")
+"""Above the frames of a task (Ray 2.x, ``RayTaskError``), where only the exception's text was printed."""
 _FRAME = re.compile(
     r'^(?:> ?|\s*)File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in(?: (?P<function>.+?))?)?\s*$'
 )
@@ -109,9 +111,13 @@ class _Parser:
                 relation = _CONNECTORS[stripped]
             elif _MEMBER.match(line):
                 member = True
-            elif _HEADER.search(line) or self._is_bare_syntax_error(line) or self._is_cut(line):
-                cut = not _HEADER.search(line) and self._is_cut(line)
-                if not _HEADER.search(line):
+            elif (
+                (is_headed := self._is_headed(line))
+                or self._is_bare_syntax_error(line)
+                or self._is_cut(line)
+            ):
+                cut = not is_headed and self._is_cut(line)
+                if not is_headed:
                     self.position -= 1
                 first = max(self.position, 1)
                 self.headed = True
@@ -147,6 +153,12 @@ class _Parser:
         """The last line before a traceback, which may say whose it is."""
         before = self.lines[max(0, header - 3) : header]
         return next((line.strip() for line in reversed(before) if line.strip()), "")
+
+    def _is_headed(self, line: str) -> bool:
+        if _HEADER.search(line):
+            return True
+        following = self.lines[self.position : self.position + 1]
+        return bool(following and _OF_RAY.search(line) and _FRAME.match(following[0]))
 
     def _is_bare_syntax_error(self, line: str) -> bool:
         """A SyntaxError in the script itself is printed without a header."""

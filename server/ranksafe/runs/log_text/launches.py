@@ -2,7 +2,8 @@
 
 A launch has ended where a launcher or a scheduler says so, or where it was interrupted. What comes after it is another
 one's if it begins as launches do, or as this log did: first lines come once. Lines that came again and again before
-that end tell nothing.
+that end tell nothing. A traceback may have ended it, too, where nothing else says so: then the very first line has to
+be among those that come again, since another process that is slower prints only the later ones after it.
 """
 
 from __future__ import annotations
@@ -39,12 +40,17 @@ _BEGINS = re.compile(
 script around a launcher, which counts its tries."""
 _ANEW = "nohup: ignoring input"
 """GNU nohup's only word, before anything of the program: no end has to be seen."""
+_PROMPT = re.compile(r"^(?:\([\w.-]+\) )?[\w.-]+@[\w.-]+:[~/][^$#]{0,200}[$#] \S")
+"""Of bash, as Debian and conda set it, with a command: text that was copied from a terminal."""
+_TRACEBACK = "Traceback (most"
+_RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception)(?::|$)")
 _HEAD_LINES = 40
 _HEAD_WITHIN = 400
 """Lines of a launch among which its first ones are: of some nothing else comes than steps."""
 _LOOKED_AT = 300
 """Lines after an end among which the next launch has to begin."""
 _ALIKE = 2
+_ALIKE_AFTER_TRACEBACK = 3
 _LEAST_LETTERS = 12
 _NUMBERS = re.compile(r"(?<![\da-f])(?=[a-f]*\d)[\da-f]+", re.IGNORECASE)
 
@@ -57,6 +63,10 @@ class Launches:
         self._gathers = True
         self._looked = 0
         self._left = 0
+        self._raises = False
+        """Whether the lines are those of a traceback."""
+        self._only_raised = False
+        """Whether nothing but a traceback ended the launch before."""
         self._met: set[str] = set()
         self._recurring: set[str] = set()
 
@@ -65,13 +75,14 @@ class Launches:
 
         ``recent``: the last lines of the log before them.
         """
-        marked = _ANEW in text or any(part in text for part in _PARTS)
+        marked = _ANEW in text or _TRACEBACK in text or any(part in text for part in _PARTS)
+        marked = marked or self._raises or ("$ " in text and "@" in text)
         if not (self._left or self._gathers or marked):
             yield lines
             return
         start = first = 0
         for at, line in enumerate(lines):
-            anew = line.startswith(_ANEW)
+            anew = line.startswith(_ANEW) or ("@" in line and _PROMPT.match(line) is not None)
             if self._left or anew:
                 self._left = max(0, self._left - 1)
                 before = len(self._met)
@@ -85,15 +96,26 @@ class Launches:
                     self._begin_head()
             self._gather(line)
             ended = _ENDED.search(line) if any(part in line for part in _PARTS) else None
-            if ended:
+            raised = self._ends_traceback(line)
+            if ended or raised:
+                if ended and ended["rank"]:
+                    self._head.clear()
+                self._only_raised = not ended and (not self._left or self._only_raised)
                 self._gathers = False
                 self._left = _LOOKED_AT
-                if ended["rank"]:
-                    self._head.clear()
                 self._met = set()
                 earlier = [*recent, *lines[max(start, at - _LOOKED_AT) : at]]
                 self._recurring = {_alike(each) for each in earlier[_HEAD_LINES:]}
         yield lines[start:]
+
+    def _ends_traceback(self, line: str) -> bool:
+        if line.startswith(_TRACEBACK):
+            self._raises = True
+            return False
+        if not self._raises or line.startswith(" ") or not _RAISED.match(line):
+            return False
+        self._raises = False
+        return True
 
     def _begin_head(self) -> None:
         self._head = {}
@@ -113,11 +135,13 @@ class Launches:
                 self._head[alike] = None
 
     def _is_beginning(self, line: str) -> bool:
-        if _BEGINS.search(line):
+        if not self._only_raised and _BEGINS.search(line):
             return True
         alike = _alike(line)
         if alike in self._head and alike not in self._recurring:
             self._met.add(alike)
+        if self._only_raised:
+            return len(self._met) >= _ALIKE_AFTER_TRACEBACK and next(iter(self._head)) in self._met
         return len(self._met) >= _ALIKE
 
 

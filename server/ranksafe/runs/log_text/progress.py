@@ -13,7 +13,8 @@ _STEP = re.compile(
 _END = re.compile(
     r"\b(?:training|run|rank \d+|all|evaluation|epoch \d+)\W{1,3}(?:is |has )?(?:finished|completed|complete|done)\b"
     r"|\btrain_runtime\b|\bsaved (?:the |final )?(?:model|checkpoint|weights)\b|(?:^|[:\])|-] )finished: \d"
-    r"|\b(?:saved|written|wrote|exported)\b.{0,60}\.(?:pt|pth|ckpt|bin|safetensors|onnx)\b",
+    r"|(?:\b(?:saved|written|wrote|exported)\b|保存).{0,60}\.(?:pt|pth|ckpt|bin|safetensors|onnx)\b"
+    r"|(?:训练|评估|测试)(?:过程)?(?:已经|已|全部)?(?:结束|完成|完毕)",
     re.IGNORECASE,
 )
 

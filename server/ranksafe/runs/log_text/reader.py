@@ -15,6 +15,7 @@ from ranksafe.runs.log_text.excerpt import Excerpt, is_telling, telling_places
 from ranksafe.runs.log_text.launches import Launches
 from ranksafe.runs.log_text.prefixes import Origin, Prefixes, pieces
 from ranksafe.runs.log_text.progress import is_bar
+from ranksafe.runs.log_text.wrapped import Unwrapper
 
 _ALL_STREAMS = 16_000_000
 """Characters kept of all streams together."""
@@ -22,6 +23,8 @@ _ONE_STREAM = 250_000
 _LEAST = 8_000
 _MOST_STREAMS = 20_000
 _TAIL_LINES = 400
+_TAIL_WITHIN = 4_000
+"""Lines of a piece among which its last ones are looked for: there may be nothing but progress bars."""
 _HEAD_LINES = 200
 _LONGEST_LINE = 8_000
 _WATCHED = 2_000
@@ -82,8 +85,9 @@ class LogReader:
         self._before = ""
         self._open = 0
         self._uncaught: set[int] = set()
-        self._bar = ""
+        self._bar: Line = (0, "")
         self._launches = Launches()
+        self._unwrapper = Unwrapper()
         self._earlier: SaidBy | None = None
         self.count = 0
         self.telling = 0
@@ -95,14 +99,17 @@ class LogReader:
 
     def finish(self) -> None:
         """The log ends here."""
-        self._read(self._decoder.finish())
+        self._read(self._decoder.finish(), final=True)
 
-    def _read(self, text: str) -> None:
-        if not text:
-            return
+    def _read(self, text: str, *, final: bool = False) -> None:
         lines = text.split("\n")
         if not lines[-1]:
             lines.pop()
+        if self._unwrapper.is_wanted(text):
+            lines = self._unwrapper.joined(lines, final=final)
+            text = "\n".join(lines)
+        if not lines:
+            return
         recent = (line for _, line in self._tail)
         first, *others = self._launches.parts(text, lines, recent)
         self._read_part(first, text if not others else "\n".join(first))
@@ -120,7 +127,7 @@ class LogReader:
         self._head.clear()
         self._tail.clear()
         self._uncaught.clear()
-        self._bar = ""
+        self._bar = (0, "")
         self._watched = self._open = 0
         self._before = ""
 
@@ -134,12 +141,23 @@ class LogReader:
             if line.strip() and not is_bar(line):
                 self._head.append((at, line[:2000]))
         self.count = last
-        first = last - len(lines[-_TAIL_LINES:]) + 1
-        for at, line in enumerate(lines[-_TAIL_LINES:], first):
+        self._keep_tail(lines[-_TAIL_WITHIN:], is_whole=len(lines) <= _TAIL_WITHIN)
+
+    def _keep_tail(self, lines: list[str], *, is_whole: bool) -> None:
+        """The last ones of a piece's last lines, or of all of them."""
+        kept: list[Line] = []
+        bar: Line | None = None
+        for before, line in enumerate(reversed(lines)):
             if is_bar(line):
-                self._bar = line[:2000]
+                bar = bar or (self.count - before, line[:2000])
             elif line.strip():
-                self._tail.append((at, line[:2000]))
+                kept.append((self.count - before, line[:2000]))
+                if len(kept) == _TAIL_LINES:
+                    break
+        self._bar = bar or self._bar
+        if not is_whole and len(kept) < _TAIL_LINES:
+            self._tail.clear()  # of what came between nothing is known
+        self._tail.extend(reversed(kept))
 
     def _read_lines(self, lines: list[str], places: list[int]) -> None:
         remaining = iter([*places, sys.maxsize])
@@ -204,9 +222,14 @@ class LogReader:
             self._uncaught.add(origin.rank)
 
     def last_lines(self, count: int) -> list[str]:
-        """The raw end of the log so far."""
-        lines = [line for _, line in self._tail][-count:]
-        return lines if lines or not self._bar else [self._bar]
+        """The raw end of the log so far, without progress bars."""
+        return [line for _, line in self._tail][-count:]
+
+    @property
+    def last_bar(self) -> str | None:
+        """The state of a progress bar with which the log ends so far."""
+        at, bar = self._bar
+        return bar if bar and (not self._tail or at > self._tail[-1][0]) else None
 
     def _limit(self) -> int:
         streams = max(1, len(self._streams))
@@ -245,7 +268,7 @@ class LogReader:
             count=self.count,
             head=list(self._head),
             uncaught=set(self._uncaught),
-            has_bars=bool(self._bar),
+            has_bars=bool(self._bar[1]),
             earlier=self._earlier,
         )
 
