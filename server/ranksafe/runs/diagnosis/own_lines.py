@@ -14,8 +14,9 @@ from ranksafe.runs.model import Failure
 
 _OF_A_FAILURE = re.compile(
     r"^(?:\[default\d+\]:)?\[rank\d+\]:|^\W*\[\d+\]:?\s*$|local_rank|exitcode|Error\b|Exception\b|Traceback|Warning\b|SIG[A-Z]{3}"
+    r"|^(?:mpirun|mpiexec|prterun|srun|slurmstepd)\b"
 )
-"""What torch and launchers print of failures."""
+"""What torch, launchers and schedulers print of failures."""
 _MARK = re.compile(
     r"\[default(?P<default>\d{1,3})\]:?|\[GPU ?(?P<gpu>\d{1,3})\]:?|\b(?:task|proc(?:ess)?) ?(?P<task>\d{1,2})[\]:|]"
     r"|\[?\b(?i:rank)[\"']?[ _]?[=:#]? ?(?P<rank>\d+)\b\]?:?"
@@ -77,15 +78,15 @@ class OwnLines:
         self._end = said.tail[0][0] if said.tail else 0
 
     def last_of_ranks(self) -> dict[int, str]:
-        """What each rank that a line names printed last; nothing where only one is named: others' lines may be its."""
+        """What each rank that a line names printed last."""
         named = (each for each in self.printed if each.rank is not None)
-        last = {each.rank or 0: each.text[:_LONGEST] for each in named}
-        return last if len(last) > 1 else {}
+        return {each.rank or 0: each.text[:_LONGEST] for each in named}
 
     def facts(self, failure: Failure, evidence: Evidence) -> Iterator[str]:
         """What these lines show next to a failure."""
+        several = len(evidence.last_lines.keys() | evidence.ranks.keys()) > 1
         for rank, line in evidence.last_lines.items():
-            if rank == failure.rank:
+            if rank == failure.rank and several:  # else lines that name no rank are its, too
                 yield f"rank {rank} printed last: {line}"
         done = {
             each.rank: each.text
