@@ -63,7 +63,7 @@ ATTACKS = {
     "functions that call each other": LAMBDAS + "\nf7()",
     "number that is no whole one": "s = int(float('inf'))",
     "number without a float": "s = float(0x" + "f" * 2000 + ")",
-    "long numbers multiplied": doublings("s = 0x" + "f" * 200_000, "s = (s * s) and s", 40),
+    "long numbers multiplied": doublings("s = 0x" + "f" * 140_000, "s = (s * s) and s", 40),
     "zipped with itself": doublings("s = [1, 2]", "s = list(zip(s, s))", 60),
     "unpacked": doublings("s = [1, 2]", "s = [*s, *s]", 40),
     "dictionaries in each other": doublings("s = {1: 2}", "s = {1: s, 2: s}", 60),
