@@ -68,21 +68,26 @@ class Launches:
         self._only_raised = False
         """Whether nothing but a traceback ended the launch before."""
         self._met: set[str] = set()
+        self._before: list[str] = []
+        """Lines before the end of the launch, but for its first ones."""
         self._recurring: set[str] = set()
+        """Of those that came again, the ones that are among these, too."""
 
     def parts(self, text: str, lines: list[str], recent: Iterable[str]) -> Iterator[list[str]]:
         """Whole lines, as ``text`` and apart, cut where another launch begins; the first part may be empty.
 
         ``recent``: the last lines of the log before them.
         """
-        marked = _ANEW in text or _TRACEBACK in text or any(part in text for part in _PARTS)
-        marked = marked or self._raises or ("$ " in text and "@" in text)
-        if not (self._left or self._gathers or marked):
+        ends = [part for part in _PARTS if part in text]
+        prompts = "$ " in text and "@" in text
+        raises = (self._raises or _TRACEBACK in text) and (bool(self._head) or self._gathers)
+        marked = prompts or raises or _ANEW in text
+        if not (self._left or self._gathers or marked or ends):
             yield lines
             return
         start = first = 0
         for at, line in enumerate(lines):
-            anew = line.startswith(_ANEW) or ("@" in line and _PROMPT.match(line) is not None)
+            anew = line.startswith(_ANEW) or (prompts and _PROMPT.match(line) is not None)
             if self._left or anew:
                 self._left = max(0, self._left - 1)
                 before = len(self._met)
@@ -95,17 +100,18 @@ class Launches:
                     self._left = 0
                     self._begin_head()
             self._gather(line)
-            ended = _ENDED.search(line) if any(part in line for part in _PARTS) else None
-            raised = self._ends_traceback(line)
-            if ended or raised:
+            ended = None
+            if ends and any(part in line for part in ends):
+                ended = _ENDED.search(line)
+            if (raises and self._ends_traceback(line)) or ended:
                 if ended and ended["rank"]:
                     self._head.clear()
                 self._only_raised = not ended and (not self._left or self._only_raised)
                 self._gathers = False
                 self._left = _LOOKED_AT
-                self._met = set()
+                self._met, self._recurring = set(), set()
                 earlier = [*recent, *lines[max(start, at - _LOOKED_AT) : at]]
-                self._recurring = {_alike(each) for each in earlier[_HEAD_LINES:]}
+                self._before = earlier[_HEAD_LINES:]
         yield lines[start:]
 
     def _ends_traceback(self, line: str) -> bool:
@@ -135,14 +141,20 @@ class Launches:
                 self._head[alike] = None
 
     def _is_beginning(self, line: str) -> bool:
-        if not self._only_raised and _BEGINS.search(line):
-            return True
+        if not self._only_raised:
+            return _BEGINS.search(line) is not None or self._meets(line) >= _ALIKE
+        first = next(iter(self._head), None)
+        if first is None or not (self._met or line.startswith(first.partition("#")[0])):
+            return False
+        return self._meets(line) >= _ALIKE_AFTER_TRACEBACK and first in self._met
+
+    def _meets(self, line: str) -> int:
+        """How many of the first lines have come again, with this one."""
         alike = _alike(line)
-        if alike in self._head and alike not in self._recurring:
-            self._met.add(alike)
-        if self._only_raised:
-            return len(self._met) >= _ALIKE_AFTER_TRACEBACK and next(iter(self._head)) in self._met
-        return len(self._met) >= _ALIKE
+        if alike in self._head and alike not in self._met | self._recurring:
+            recurs = any(_alike(each) == alike for each in self._before)
+            (self._recurring if recurs else self._met).add(alike)
+        return len(self._met)
 
 
 def _alike(line: str) -> str:
