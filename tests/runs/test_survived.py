@@ -7,24 +7,26 @@ from ranksafe.runs.diagnosis.diagnose import diagnose
 
 _STEPS = "".join(f"step {number} loss 0.5\n" for number in range(4, 10))
 _MANY_STEPS = "".join(f"step {number} loss 0.5\n" for number in range(4, 20))
-_SURVIVED = (
-    'Traceback (most recent call last):\n  File "/home/a/train.py", line 9, in <module>\n'
-    "    read()\nKeyError: 'text'\n"
+_TRACEBACK = """\
+Traceback (most recent call last):
+  File "/home/a/train.py", line {}, in <module>
+    main()
+{}
+"""
+_SURVIVED = _TRACEBACK.format(9, "KeyError: 'text'")
+_LAST = _TRACEBACK.format(12, "ValueError: cannot write")
+_LOST_PEER = _TRACEBACK.format(
+    14,
+    "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:4520",
 )
-_LAST = (
-    'Traceback (most recent call last):\n  File "/home/a/train.py", line 12, in <module>\n'
-    "    write()\nValueError: cannot write\n"
-)
-_LOST_PEER = (
-    'Traceback (most recent call last):\n  File "/home/a/train.py", line 14, in <module>\n    dist.barrier()\n'
-    "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:4520\n"
+_EXITED = (
+    "E0423 03:10:00.1 381 api.py:869] failed (exitcode: {}) local_rank: 0 (pid: 77) of binary: p\n"
 )
 
 
 def _told(log: str, exit_status: int) -> tuple[str, int | None]:
     """The kind of the first failure, and its line."""
-    launcher = f"E0423 03:10:00.1 381 api.py:869] failed (exitcode: {exit_status}) local_rank: 0 (pid: 77) of binary: p"
-    first = diagnose(f"{log}{launcher}\n")[0]
+    first = diagnose(log + _EXITED.format(exit_status))[0]
     return first.kind, first.line
 
 
@@ -70,6 +72,5 @@ def test_a_rank_that_its_watchdog_aborted_raised_no_traceback_without_a_number()
         "[rank0]: [E123] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE, "
         "NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600100 milliseconds before timing out.\n"
     )
-    launcher = "E0423 03:10:00.1 381 api.py:869] failed (exitcode: {}) local_rank: 0 (pid: 77) of binary: p\n"
-    assert diagnose(watchdog + _LAST + launcher.format(-6))[0].rank is None
-    assert diagnose(watchdog + _LAST + launcher.format(1))[0].rank == 0
+    assert diagnose(watchdog + _LAST + _EXITED.format(-6))[0].rank is None
+    assert diagnose(watchdog + _LAST + _EXITED.format(1))[0].rank == 0

@@ -148,7 +148,7 @@ class Run:
         """For variables, by frame, and attributes, by object: the loops and branches around the last
         assignment, and how many items were assigned."""
         self.globals: dict[tuple[int, str], Value] = {}
-        self._origins: dict[tuple[int, Varies], Origin] = {}
+        self._origins: dict[tuple[int, Varies, str | None], Origin] = {}
 
     # -- running
 
@@ -219,15 +219,11 @@ class Run:
 
     def origin(self, node: ast.AST, varies: Varies, text: str | None = None) -> Origin:
         """The node as the reason why a value differs."""
-        key = id(node), varies
-        known = self._origins.get(key) if text is None else None
-        if known is not None:
-            return known
-        words = self.module.text_of(node) if text is None else text
-        made = Origin(" ".join(words.split())[:80], node, self.frame.module, varies)
-        if text is None:
-            self._origins[key] = made
-        return made
+        key = id(node), varies, text
+        if key not in self._origins:
+            words = self.module.text_of(node) if text is None else text
+            self._origins[key] = Origin(" ".join(words.split())[:80], node, self.module, varies)
+        return self._origins[key]
 
     def note(
         self, kind: str, node: ast.AST, *, branch: ast.AST | None = None, name: str = "",

@@ -36,6 +36,7 @@ _LAUNCHED = re.compile(
     r"|GLOBAL_RANK: \d+, MEMBER: \d+/(?:[2-9]|1\d)",
     re.MULTILINE,
 )
+"""Words of launchers, of Ray about its tasks, and of Lightning (1.0 to 2.x) as each process joins."""
 
 
 def ranks_alike(evidence: Evidence, said: SaidBy) -> int:

@@ -50,7 +50,7 @@ def add_loose(
     Of those that end the log the first that is no mere consequence counts. ``launcher``: the lines of nobody.
     """
     exits = report.exits.values()
-    known = [rank.raised for rank in ranks.values()]
+    known = [rank.raised for rank in ranks.values() if rank.raised is not None]
     found = [
         each
         for lines in said.others
@@ -59,10 +59,8 @@ def add_loose(
     ]
     over = max(map(launchers_end, said.others), default=0)
     only_after = not found or 0 < over < min(each.first for each in found)
-    if ended and only_after and not any(known):
-        _add_interleaved(ranks, said)
-        if any(rank.raised for rank in ranks.values()):
-            return
+    if ended and only_after and not known and _add_interleaved(ranks, said):
+        return
     if not found:
         return
     interrupted = [each.first for each in found if each.raised.type == _INTERRUPTED]
@@ -131,13 +129,14 @@ def _first(*numbers: int | None) -> int | None:
     return next((number for number in numbers if number is not None), None)
 
 
-def _add_interleaved(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
-    """What several processes raised alike, where each wrote into the others' tracebacks."""
+def _add_interleaved(ranks: dict[int, RankEvidence], said: SaidBy) -> bool:
+    """What several processes raised alike, where each wrote into the others' tracebacks; whether there is such."""
     for lines in said.others:
         raised = interleaved_traceback(lines.once(loose_lines))
         if raised is not None and not follows(raised):
             ranks[NO_RANK] = RankEvidence(NO_RANK, raised=raised, raised_at=LOOSE)
-            return
+            return True
+    return False
 
 
 def _reported_rank(said: SaidBy, first: int) -> int | None:

@@ -100,9 +100,7 @@ class Launches:
                     self._left = 0
                     self._begin_head()
             self._gather(line)
-            ended = None
-            if ends and any(part in line for part in ends):
-                ended = _ENDED.search(line)
+            ended = _ENDED.search(line) if any(part in line for part in ends) else None
             if (raises and self._ends_traceback(line)) or ended:
                 if ended and ended["rank"]:
                     self._head.clear()
@@ -133,7 +131,7 @@ class Launches:
             return
         self._looked += 1
         is_full = len(self._head) >= _HEAD_LINES or self._looked > _HEAD_WITHIN
-        if "Traceback (most" in line or is_full:
+        if _TRACEBACK in line or is_full:
             self._gathers = False
         elif not (line.startswith(" ") or is_telling(line) or is_bar(line) or is_progress(line)):
             alike = _alike(line)
@@ -151,7 +149,7 @@ class Launches:
     def _meets(self, line: str) -> int:
         """How many of the first lines have come again, with this one."""
         alike = _alike(line)
-        if alike in self._head and alike not in self._met | self._recurring:
+        if alike in self._head and alike not in self._met and alike not in self._recurring:
             recurs = any(_alike(each) == alike for each in self._before)
             (self._recurring if recurs else self._met).add(alike)
         return len(self._met)

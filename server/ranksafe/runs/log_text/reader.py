@@ -85,7 +85,7 @@ class LogReader:
         self._before = ""
         self._open = 0
         self._uncaught: set[int] = set()
-        self._bar: Line = (0, "")
+        self._bar: Line | None = None
         self._launches = Launches()
         self._unwrapper = Unwrapper()
         self._earlier: SaidBy | None = None
@@ -127,7 +127,7 @@ class LogReader:
         self._head.clear()
         self._tail.clear()
         self._uncaught.clear()
-        self._bar = (0, "")
+        self._bar = None
         self._watched = self._open = 0
         self._before = ""
 
@@ -228,8 +228,9 @@ class LogReader:
     @property
     def last_bar(self) -> str | None:
         """The state of a progress bar with which the log ends so far."""
-        at, bar = self._bar
-        return bar if bar and (not self._tail or at > self._tail[-1][0]) else None
+        if self._bar is None or (self._tail and self._tail[-1][0] > self._bar[0]):
+            return None
+        return self._bar[1]
 
     def _limit(self) -> int:
         streams = max(1, len(self._streams))
@@ -268,7 +269,7 @@ class LogReader:
             count=self.count,
             head=list(self._head),
             uncaught=set(self._uncaught),
-            has_bars=bool(self._bar[1]),
+            has_bars=self._bar is not None,
             earlier=self._earlier,
         )
 
