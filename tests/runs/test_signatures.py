@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+import sys
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import ranksafe.runs.explain.signatures
@@ -18,6 +22,9 @@ from ranksafe.runs.model import Frame
 _USER = "/home/user/train.py"
 _WITHOUT_EXAMPLE, _WITHOUT_SOURCE = 96, 206
 _FOLDER = Path(ranksafe.runs.explain.signatures.__file__).parent
+_REGEX_PARSER = importlib.import_module(
+    "re._parser" if sys.version_info >= (3, 11) else "sre_parse"
+)
 
 
 def _frames(*places: str) -> tuple[Frame, ...]:
@@ -367,6 +374,41 @@ def test_every_signature_is_complete(entry: Signature) -> None:
         assert "  " not in filled.en
     assert _OPTIONAL.findall(entry.explanation.en) == [] or "[[" in entry.explanation.zh_cn
     assert entry.code is None or re.fullmatch(r"RS\d{3}", entry.code)
+
+
+@pytest.mark.parametrize("entry", _EVERY, ids=lambda entry: entry.kind)
+def test_a_placeholder_outside_of_optional_parts_always_has_a_value(entry: Signature) -> None:
+    needs = entry.needs
+    searched = (entry.pattern, needs.frames, needs.own_line, needs.printed, needs.facts)
+    certain = {name for each in searched if each is not None for name in _never_empty(each)}
+    for words in (entry.explanation.en, entry.explanation.zh_cn):
+        while _OPTIONAL.search(words):
+            words = _OPTIONAL.sub("", words)
+        assert set(re.findall(r"\{(\w+)\}", words)) <= certain
+
+
+def _never_empty(pattern: re.Pattern[str]) -> set[str]:
+    """The named groups that take part in every match, with at least one character."""
+    parsed = _REGEX_PARSER.parse(pattern.pattern, pattern.flags & ~re.UNICODE)
+    names = {number: name for name, number in parsed.state.groupdict.items()}
+
+    def within(items: Iterable[tuple[Any, Any]]) -> set[str]:
+        found: set[str] = set()
+        for operator, operand in items:
+            match str(operator):
+                case "SUBPATTERN":
+                    number, _, _, inner = operand
+                    found |= within(inner)
+                    if number in names and inner.getwidth()[0] > 0:
+                        found.add(names[number])
+                case "MAX_REPEAT" | "MIN_REPEAT":
+                    least, _, inner = operand
+                    found |= within(inner) if least > 0 else set()
+                case "ASSERT":
+                    found |= within(operand[1])
+        return found
+
+    return within(parsed)
 
 
 def _with_log(*, example: bool) -> list[Signature]:
