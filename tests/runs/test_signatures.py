@@ -352,8 +352,8 @@ _EVERY = [
     row
     for path in sorted(_FOLDER.glob("*.json"))
     for row in signatures_about(path.stem)
-    # What a row of these means is another message, no sentence.
-    if path.stem != "elsewhere"
+    # What a row of these means is another message, or a clause, and no sentence.
+    if path.stem not in ("elsewhere", "gpu_memory_already")
 ]
 
 
@@ -492,9 +492,46 @@ def test_what_a_fact_means_is_said_of_its_log(row: Signature) -> None:
         (told.en, row.explanation.en),
         (told.zh_cn, row.explanation.zh_cn),
     ):
-        parts = re.split(r"\[\[.*?\]\]|\{\w+\}", words)
+        parts = re.split(_VALUES, words)
         # It may be a part of a longer sentence.
         assert max(parts, key=len)[1:].rstrip(".。") in said
+
+
+_OF_GPU_MEMORY = [
+    row
+    for subject in ("gpu_memory_already", "gpu_memory_numbers")
+    for row in signatures_about(subject)
+]
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in _OF_GPU_MEMORY if row.counterexample], ids=lambda row: row.explanation.en
+)
+def test_no_remedy_is_told_that_the_run_rules_out(row: Signature) -> None:
+    assert row.counterexample is not None
+    told = diagnose(row.counterexample.log)[0].explanation
+    for said, words in (
+        (told.en, row.explanation.en),
+        (told.zh_cn, row.explanation.zh_cn),
+    ):
+        assert max(re.split(_VALUES, words), key=len)[1:].rstrip(".。") not in said
+
+
+@pytest.mark.parametrize(
+    "row", signatures_about("gpu_memory_already"), ids=lambda row: row.explanation.en
+)
+def test_what_the_run_does_already_is_told_with_the_words_that_show_it(row: Signature) -> None:
+    assert row.example is not None
+    told = diagnose(row.example.log)[0].explanation
+    for said, words in (
+        (told.en, row.explanation.en),
+        (told.zh_cn, row.explanation.zh_cn),
+    ):
+        assert words.split("{")[0].strip(" (（") in said
+    if row.needs.printed is not None:
+        found = row.needs.printed.search("\n".join(row.example.log.splitlines()))
+        assert found is not None
+        assert f"({found['said']})" in told.en
 
 
 def test_an_exception_without_frames_has_no_line() -> None:
@@ -816,6 +853,7 @@ def test_common_words_in_a_log_are_no_failure(text: str) -> None:
     assert match(text, printed=True) is None
 
 
+_VALUES = re.compile(r"\[\[.*?\]\]|\{\w+\}")
 _OPTIONAL = re.compile(r"\[\[(.*?)\]\]")
 
 

@@ -109,6 +109,7 @@ def _of_one_launch(said: SaidBy, language: Language) -> list[Failure]:
     evidence.open_ended = is_open_ended(evidence, said)
     own = OwnLines(said)
     evidence.last_lines = own.last_of_ranks()
+    evidence.beginning = _joined(said.head)
     user_code = UserCode((), anywhere=True)
     failures, _ = explain(evidence, user_code, language)
     failures = [with_complaint(failure, said) for failure in failures]

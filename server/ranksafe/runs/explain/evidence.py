@@ -143,10 +143,13 @@ class Evidence:
     """How many ranks, numbered or not, raised what the others raised; 0: not counted."""
     last_lines: dict[int, str] = field(default_factory=dict)
     """What a rank, by its number, printed last that is no error; of a saved log whose lines tell the rank."""
+    beginning: str = ""
+    """The first lines of a saved log, in which programs print their settings."""
 
     def everything(self) -> str:
         """All that the launcher and the ranks said."""
-        return "\n".join((self.launcher, *(rank.errors for rank in self.ranks.values())))
+        errors = (rank.errors for rank in self.ranks.values())
+        return "\n".join((self.beginning, self.launcher, *errors))
 
 
 def load_evidence(directory: Path, expected_ranks: int | None) -> Evidence:

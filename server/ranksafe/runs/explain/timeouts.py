@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from ranksafe.localization import Translated, both
-from ranksafe.runs.explain.evidence import Evidence
-from ranksafe.runs.explain.signatures.signature import sentences
+from ranksafe.runs.explain.signatures.signature import Known, sentences
 
 _WORK = re.compile(
     r"\[(?:PG [^\[\]]*)?Rank (?P<rank>\d+)\] (?:Watchdog c|C)aught collective operation timeout: "
@@ -30,7 +29,7 @@ _NAMED = re.compile(r"Ranks? (?P<missing>\d+(?:, ?\d+)*) failed to pass monitore
 _SHARDED = frozenset({"_REDUCE_SCATTER_BASE", "_ALLGATHER_BASE", "REDUCE_SCATTER", "ALLGATHER"})
 
 
-def explain_timeout(text: str, _: Evidence | None, __: Translated) -> Translated:
+def explain_timeout(text: str, _: Known, __: Translated) -> Translated:
     """What one rank's watchdog tells by itself."""
     return functools.reduce(both, sentences("timeouts", _facts(text)))
 

@@ -55,17 +55,20 @@ def match(
     for candidate in _worded(text):
         told = None if printed and candidate.raised_only else candidate.told(text, known)
         if told is not None and candidate.elaborate:
-            told = _ELABORATE[candidate.elaborate](text, evidence, candidate.action)
+            told = _ELABORATE[candidate.elaborate](text, known, candidate.action)
         if told is not None:
             return candidate, told
     return None
 
 
-_ELABORATE: Final[Mapping[str, Callable[[str, Evidence | None, Translated], Translated]]] = {
+_ELABORATE: Final[Mapping[str, Callable[[str, Known, Translated], Translated]]] = {
     "gpu memory": explain_gpu_memory,
+    "gpu memory, by what the run shows": lambda text, known, _: explain_gpu_memory(
+        text, known, None
+    ),
     "timeout": explain_timeout,
 }
-"""By what a row calls it: makes the explanation of a message, the rest of the run and the row's action."""
+"""By what a row calls it: makes the explanation of a message, what else is known and the row's action."""
 
 
 @lru_cache(maxsize=1024)

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ranksafe.localization import Translated, both
-from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.launcher_report import read_launcher
-from ranksafe.runs.explain.signatures.signature import sentences
+from ranksafe.runs.explain.signatures.signature import Known, rows_that_hold, sentences
 
 KIND = "cuda-out-of-memory"
 
@@ -27,6 +26,7 @@ _RESERVED = re.compile(rf"{_SIZE} (?:reserved in total by PyTorch|cached)")
 _UNUSED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated")
 _IN_USE = re.compile(rf"this process has {_SIZE} memory in use")
 _OTHER = re.compile(rf"\bProcess (\d+) has {_SIZE} memory in use")
+_SETTING_NAMED = re.compile(r"\bPYTORCH_(?:[A-Z]+_)?ALLOC_CONF\b")
 _UNITS = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024.0}
 
 
@@ -56,13 +56,15 @@ class GpuMemory:
     """Reserved by the caching allocator and not in use."""
     in_use: Size | None
     """Held by the process that failed."""
+    setting: str
+    """The environment variable of the allocator's settings."""
     others: dict[int, Size] = field(default_factory=dict)
     """Held by other processes, by their ids."""
 
 
 def read_gpu_memory(text: str) -> GpuMemory:
     """The numbers of a message; where ranks wrote several, of the first."""
-    device = _DEVICE.search(text)
+    device, setting = _DEVICE.search(text), _SETTING_NAMED.search(text)
     allocated, reserved, unused = (_size(each, text) for each in (_ALLOCATED, _RESERVED, _UNUSED))
     if unused is None and allocated is not None and reserved is not None:
         unused = Size(f"{max(0.0, reserved.mib - allocated.mib):.0f} MiB")
@@ -77,24 +79,41 @@ def read_gpu_memory(text: str) -> GpuMemory:
         allocated=allocated,
         unused=unused,
         in_use=in_use,
+        setting=setting[0] if setting else "PYTORCH_NPU_ALLOC_CONF" if "NPU " in text else _SETTING,
         others=others,
     )
 
 
-def explain_gpu_memory(text: str, evidence: Evidence | None, action: Translated) -> Translated:
+def explain_gpu_memory(text: str, known: Known, action: Translated | None) -> Translated:
     """What the numbers mean, and what to try in order.
 
-    ``evidence``: tells the run's own processes; ``action``: how to need less of what the memory was for.
+    ``known``: tells the run's own processes, too; ``action``: how to need less of what the memory was for; None: in
+    every way that the run does not go already.
     """
     memory = read_gpu_memory(text)
     ours: dict[int, int] = {}
-    if evidence is not None:
+    if (evidence := known.evidence) is not None:
         ours = {pid: rank for rank, pid in read_launcher(evidence.launcher).pids.items()}
         ours |= {each.pid: each.rank for each in evidence.ranks.values() if each.pid is not None}
     said = sentences(_ROWS, _facts(memory, ours))
+    already = {row.kind: clause for row, clause in rows_that_hold("gpu_memory_already", known)}
     facts = list(_steps(memory, ours))
-    steps = sentences(_ROWS, facts) + ([] if _HARDLY_ANYTHING in facts else [action])
+    is_own = _HARDLY_ANYTHING not in facts
+    if is_own and action is None:
+        facts.append(_LESS)
+        said += [_shown(already.values())] if already else []
+    facts += [f"already: {kind}" for kind in already]
+    steps = sentences(_ROWS, facts)
+    if is_own and action is not None:
+        steps.append(action)
     return functools.reduce(both, [*said, _in_order([_as_part(step) for step in steps])])
+
+
+def _shown(clauses: Collection[Translated]) -> Translated:
+    return Translated(
+        f"The run shows that {', and that '.join(each.en for each in clauses)}.",
+        f"由运行可知：{'；'.join(each.zh_cn for each in clauses)}。",
+    )
 
 
 def _in_order(steps: Sequence[Translated]) -> Translated:
@@ -162,7 +181,7 @@ def _unaccounted(memory: GpuMemory) -> Size | None:
 
 
 def _steps(memory: GpuMemory, ours: Mapping[int, int]) -> Iterator[str]:
-    asked, total, unused = memory.asked, memory.total, memory.unused
+    asked, total, free, unused = memory.asked, memory.total, memory.free, memory.unused
     held = memory.in_use or memory.allocated
     if _unaccounted(memory):
         yield "step: see whose it is"
@@ -171,9 +190,11 @@ def _steps(memory: GpuMemory, ours: Mapping[int, int]) -> Iterator[str]:
     elif asked and held and total and asked.mib > max(held.mib, total.mib * 0.25):
         yield f"step: one tensor of {asked.text}"
     if asked and unused and unused.mib >= asked.mib:
-        yield "step: its own memory is fragmented"
-    elif asked and memory.free and memory.free.mib >= asked.mib:
-        yield "step: enough was free"
+        yield f"step: its own memory is fragmented ({memory.setting})"
+    elif asked and free and free.mib >= asked.mib:
+        yield f"step: enough was free ({memory.setting})"
+    elif asked and free and unused and unused.mib >= max(asked.mib - free.mib, asked.mib / 2):
+        yield f"step: its own memory is fragmented ({memory.setting}), {free.text} were free"
     if memory.others and not (ours.keys() & memory.others.keys()):
         largest = max(memory.others.values(), key=lambda size: size.mib)
         if held is None or largest.mib > held.mib:
@@ -186,6 +207,8 @@ def _steps(memory: GpuMemory, ours: Mapping[int, int]) -> Iterator[str]:
 
 _ROWS = "gpu_memory_numbers"
 _HARDLY_ANYTHING = "step: hardly anything was its own"
+_SETTING = "PYTORCH_CUDA_ALLOC_CONF"
+_LESS = "step: less of everything"
 _MUCH = 0.15
 """Of the whole GPU: less may be what the driver and the libraries of this process take."""
 _A_CONTEXT = 1024.0

@@ -178,9 +178,15 @@ def signatures_about(subject: str) -> tuple[Signature, ...]:
 
 def sentences(subject: str, facts: Iterable[str]) -> list[Translated]:
     """What the rows of a file say of facts, in the order of the rows."""
-    known = Known(facts="\n".join(facts))
-    told = (row.told("", known) for row in signatures_about(subject))
-    return [each for each in told if each is not None]
+    return [told for _, told in rows_that_hold(subject, Known(facts="\n".join(facts)))]
+
+
+def rows_that_hold(subject: str, known: Known) -> Iterator[tuple[Signature, Translated]]:
+    """The rows of a file whose conditions hold, and what they say."""
+    for row in signatures_about(subject):
+        told = row.told("", known)
+        if told is not None:
+            yield row, told
 
 
 def _signature(value: dict[str, Any]) -> Signature:
