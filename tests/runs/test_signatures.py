@@ -528,6 +528,7 @@ def test_what_the_run_does_already_is_told_with_the_words_that_show_it(row: Sign
         (told.zh_cn, row.explanation.zh_cn),
     ):
         assert words.split("{")[0].strip(" (（") in said
+    assert "zeRO" not in told.en
     if row.needs.printed is not None:
         found = row.needs.printed.search("\n".join(row.example.log.splitlines()))
         assert found is not None

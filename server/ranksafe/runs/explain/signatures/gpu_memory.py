@@ -27,6 +27,8 @@ _UNUSED = re.compile(rf"{_SIZE} is reserved by PyTorch but unallocated")
 _IN_USE = re.compile(rf"this process has {_SIZE} memory in use")
 _OTHER = re.compile(rf"\bProcess (\d+) has {_SIZE} memory in use")
 _SETTING_NAMED = re.compile(r"\bPYTORCH_(?:[A-Z]+_)?ALLOC_CONF\b")
+_CAPITAL = re.compile(r"\A[A-Z](?=[a-z]*\b)")
+"""Of an ordinary word, and not of a name such as ZeRO."""
 _UNITS = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0 * 1024.0}
 
 
@@ -127,7 +129,7 @@ def _in_order(steps: Sequence[Translated]) -> Translated:
 
 def _as_part(sentence: Translated) -> Translated:
     """A sentence as a part of a longer one."""
-    english = sentence.en[0].lower() + sentence.en[1:].rstrip(".")
+    english = _CAPITAL.sub(lambda first: first[0].lower(), sentence.en.rstrip("."))
     return Translated(english, sentence.zh_cn.rstrip("。"))
 
 
