@@ -77,8 +77,8 @@ class Comparison:
         if isinstance(one, Loop) and isinstance(other, Loop):
             self._loops(mine, one, theirs, other)
             return False
-        if isinstance(one, Exit) and isinstance(other, Exit):
-            # Both at the exit of the process: nothing follows.
+        if all(item is None or isinstance(item, Exit) for item in (one, other)):
+            # Neither performs anything more here.
             return False
         if guarded(one, mine.seen, theirs.seen) or guarded(other, theirs.seen, mine.seen):
             return self._report(mine, theirs)
