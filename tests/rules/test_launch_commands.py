@@ -11,6 +11,8 @@ from ranksafe.checker.registry import Registry
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.project.index import ProjectIndex
 
+from tests.rules.checking import CaseProject
+
 _SCRIPT = """\
 from transformers import AutoModelForCausalLM, Trainer, TrainingArguments
 
@@ -134,6 +136,25 @@ def test_a_command_that_passes_the_dashed_option(
 ) -> None:
     (tmp_path / "run.sh").write_text(f"{command}\n")
     assert (("RS110", "WARNING") in _found(tmp_path, text)) is expected
+
+
+@pytest.mark.parametrize(
+    ("default", "after"),
+    [
+        ("0", 'int(os.environ.get("LOCAL_RANK", 0))'),
+        ('os.getenv("LOCAL_RANK", 0)', 'os.getenv("LOCAL_RANK", 0)'),
+        ("local_rank()", "local_rank()"),
+    ],
+)
+def test_a_default_that_is_computed_already_stays(
+    tmp_path: Path, registry: Registry, default: str, after: str
+) -> None:
+    (tmp_path / "run.sh").write_text("python -m torch.distributed.launch train.py\n")
+    text = _OPTION.replace("default=0", f"default={default}")
+    project = CaseProject(tmp_path, {"train.py": text}, registry, LaunchContext())
+    spelled = text.replace('"--local_rank"', '"--local-rank", "--local_rank"')
+    expected = spelled.replace(f"default={default}", f"default={after}")
+    assert project.fixed("train.py", text, "RS110", "accept-both") == expected
 
 
 _FOR_A_LAUNCHER = """\

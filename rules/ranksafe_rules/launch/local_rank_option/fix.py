@@ -33,7 +33,7 @@ def edits(finding: Finding, offer: FixOffer, module: Module) -> Sequence[Edit] |
 
 def _default_edits(module: Module, option: LocalRankOption) -> list[Edit]:
     """argparse converts a default that is a string as it does an argument, with ``type``."""
-    if option.is_required or option.keyword("type") is None:
+    if not option.may_start_with_variable(module):
         return []
     os, imports = import_name(module, "os")
     given = option.keyword("default")

@@ -52,6 +52,12 @@ class LocalRankOption:
         known = values.complete and len(constants) == len(values.known) == 1
         return constants.pop() if known else None
 
+    def may_start_with_variable(self, module: Module) -> bool:
+        """Whether the default can come from the environment instead: it is a plain one, which counts, and is not
+        computed already."""
+        plain = self.keyword("type") is not None and not self.is_required
+        return plain and self.default(module) is not None
+
     @property
     def is_required(self) -> bool:
         """Whether the parser stops where the option is not given."""

@@ -60,6 +60,9 @@ _ACCEPT: Final = FixOffer(
     ),
     Applicability.SAFE,
 )
+_SPELL: Final = FixOffer(
+    "accept-both", Translated("Accept both spellings", "同时接受两种写法"), Applicability.SAFE
+)
 
 
 class LocalRankOptionRule(Rule):
@@ -94,11 +97,12 @@ class LocalRankOptionRule(Rule):
             return
         if several_processes(module, launch, needs_a_group=True) is Certainty.NEVER:
             return
+        fixes = [_ACCEPT if option.may_start_with_variable(module) else _SPELL]
         passed = passing_command(module)
         if passed is not None and not module.users_mention(DASHED):
             line = Range(Position(passed.line - 1, 0), Position(passed.line - 1, 0))
             related = [Related(_STARTED, line, passed.file)]
-            yield self.finding(module, option.spelled, _STOPS, related=related, fixes=[_ACCEPT])
+            yield self.finding(module, option.spelled, _STOPS, related=related, fixes=fixes)
             return
         default = option.default(module)
         if default is None or told_otherwise(module, option):
@@ -107,7 +111,7 @@ class LocalRankOptionRule(Rule):
         if found is None:
             return
         message, level = found
-        yield self.finding(module, option.spelled, message, level=level, fixes=[_ACCEPT])
+        yield self.finding(module, option.spelled, message, level=level, fixes=fixes)
 
 
 def _consequence(module: Module, option: LocalRankOption) -> tuple[Translated, Level] | None:
