@@ -23,6 +23,8 @@ _STEPPING_ONCE: Final = frozenset(
 _COUNTS: Final = re.compile(
     r"num_processes|world_size|num_gpus|n_gpus?\b|num_replicas|device_count"
 )
+_PLATEAU: Final = re.compile("plateau", re.IGNORECASE)
+"""Its `step` takes a metric, which each process's step counts once more."""
 _LOOPS = (ast.For, ast.While)
 _MAXIMUM_DEPTH: Final = 6
 
@@ -52,11 +54,13 @@ def prepared_schedulers(module: Module, prepare: ast.Call) -> Iterator[Scheduler
 
 
 def steps_for_epochs(module: Module, prepare: ast.Call, scheduler: Scheduler) -> list[ast.Call]:
-    """Steps in a loop around the one that trains: once for an epoch."""
+    """Steps in a loop around the one that trains: once for an epoch, which is not handed over: of N equal calls of
+    ``step(epoch)`` each sets the rate of that epoch."""
     return [
         call
         for call in module.calls_written("step")
         if isinstance(call.func, ast.Attribute)
+        and (_takes_metric(module, scheduler.made) or not (call.args or call.keywords))
         and ast.unparse(call.func.value) == scheduler.name
         and _is_same_object(module, prepare, call.func.value)
         and _is_around_training(module, call)
@@ -93,6 +97,11 @@ def _targets(module: Module, prepare: ast.Call) -> list[str]:
 def _is_scheduler(module: Module, call: ast.Call) -> bool:
     name = module.qualified_name(call.func) or ""
     return name.startswith(_TORCH_SCHEDULER) or _LIBRARY_SCHEDULER.match(name) is not None
+
+
+def _takes_metric(module: Module, made: ast.Call) -> bool:
+    name = module.qualified_name(made.func) or ""
+    return _PLATEAU.search(f"{name} {module.text_of(made)}") is not None
 
 
 def _counts_processes(module: Module, made: ast.Call) -> bool:
