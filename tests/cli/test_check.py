@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import DEVICE_MAP, FIXED, Call
+from tests.cli.conftest import DEVICE_MAP, FIXED, ROOT, Call
 
 
 def test_text_shows_the_line_and_the_related_place(project: Path, call: Call) -> None:
@@ -272,6 +273,37 @@ def test_a_function_that_is_too_long_to_be_followed_is_named(project: Path, call
         assert answer.error.count("`long` does too much to be followed") == 1
     (project / "train.py").write_text(LONG.replace("dist.all_reduce(x)", "x += 1"))
     assert "too much" not in call("check", "train.py").error
+
+
+def test_a_rule_that_breaks_is_named_and_is_not_taken_for_a_clean_file(
+    project: Path, tmp_path: Path, call: Call
+) -> None:
+    for number in range(10):  # so many that results are kept
+        (project / f"train{number}.py").write_text(DEVICE_MAP, encoding="utf-8")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/sitecustomize.py").write_text(BROKEN_RULE, encoding="utf-8")
+    folders = [str(tmp_path / "broken"), str(ROOT / "server"), str(ROOT / "rules")]
+    for _ in range(2):
+        answer = call("check", PYTHONPATH=os.pathsep.join(folders))
+        assert answer.status == 2
+        assert (
+            "Nothing found in 10 files. Not checked: 10 files by some of the rules." in answer.out
+        )
+        assert answer.error.count("not checked by RS201") == 10
+        assert "ValueError: no such node (" in answer.error
+    assert call("check").out.count("[RS201]") == 10
+
+
+BROKEN_RULE = """
+import ranksafe_rules.devices.device_map_in_distributed_training.rule as rule
+
+
+def check(*_):
+    raise ValueError("no such node")
+
+
+rule.DeviceMapInDistributedTraining.check = check
+"""
 
 
 def test_folders_of_others_are_left_out(project: Path, call: Call) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import logging
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +16,6 @@ from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import ClassUnit, Unit
 from ranksafe.source.text import without_comment_lines
 
-logger = logging.getLogger(__name__)
 _NAME = re.compile(r"\w+")
 
 
@@ -231,4 +229,3 @@ class Active:
                 yield from list(rule.check(node, module, self.launch))
             except Exception:
                 self.failed[code] = traceback.format_exc()
-                logger.exception("%s failed on %s and is off there", code, module.path)

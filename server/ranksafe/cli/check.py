@@ -66,6 +66,10 @@ _GPUS_ASSUMED = Translated(
     "(`--gpus`).",
     "未说明使用多少个 GPU：假定为 {count} 个，而 `ranksafe run` 会使用所有空闲的 GPU（`--gpus`）。",
 )
+_RULES_FAILED = Translated(
+    "not checked by {codes}, where ranksafe, or an extension of it, has an error that should be reported: {error}",
+    "未经 {codes} 检查，ranksafe 或其扩展在此处有错误，请予以报告：{error}",
+)
 _NOT_WATCHED = Translated(
     "`--watch` is for files, and not with `--add-ignore`",
     "`--watch` 只能用于文件，且不能与 `--add-ignore` 同时使用",
@@ -210,7 +214,7 @@ class _Checking:
             print(said.in_language(self._language))
 
     def _report_files(self, results: Sequence[FileResult]) -> bool:
-        """Say which files were not checked; whether one of them was named by the user."""
+        """Say what was not checked; whether the user named one of the files that were not, or a rule failed."""
         broken = False
         for result in results:
             if result.problem is not None:
@@ -218,6 +222,11 @@ class _Checking:
                 broken = broken or result.path in self._named
             for name in result.given_up:
                 note(f"{result.path}: {given_up(name).in_language(self._language)}")
+            for error in dict.fromkeys(error for _, error in result.failed_rules):
+                codes = ", ".join(code for code, other in result.failed_rules if other == error)
+                said = _RULES_FAILED.filled(codes=codes, error=error)
+                note(f"{result.path}: {said.in_language(self._language)}")
+                broken = True
         return broken
 
     def _status(self, results: Sequence[FileResult]) -> int:

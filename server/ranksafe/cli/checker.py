@@ -146,9 +146,17 @@ class Checker:
         if error is not None:
             reported.append(Reported(error))
             reported.sort(key=lambda item: item.finding.range)
-        given_up = analysis.given_up
+        result = FileResult(
+            source.path,
+            tuple(reported),
+            given_up=analysis.given_up,
+            failed_rules=tuple(
+                (code, _error_and_place(error)) for code, error in analysis.rule_errors.items()
+            ),
+            cells=source.cells or (),
+        )
         analysis.close()
-        return FileResult(source.path, tuple(reported), given_up=given_up, cells=source.cells or ())
+        return result
 
     def _reported(self, finding: Finding, analysis: DocumentAnalysis) -> Reported:
         if not self.with_edits or not finding.fixes:
@@ -156,6 +164,11 @@ class Checker:
         offer = finding.fixes[0]
         edits = edits_for(finding, offer, module_of(analysis), self.registry)
         return Reported(finding, Repair(offer, edits or ()))
+
+
+def _error_and_place(traceback: str) -> str:
+    *_, (file, line) = re.findall(r'^  File "(.+)", line (\d+)', traceback, re.MULTILINE)
+    return f"{traceback.strip().splitlines()[-1]} ({file}:{line})"
 
 
 def is_relevant(path: Path, data: bytes) -> bool:

@@ -121,7 +121,7 @@ class _Store:
         context, key = self._contexts[job.path.parent]
         cache = self._cache(key, context.root)
         seen = self._seen.get(job.path)
-        if cache is not None and seen is not None:
+        if cache is not None and seen is not None and not result.failed_rules:
             cache.keep(_under_name(result, job.path.absolute()), *seen, alone=alone)
 
     def save(self) -> None:

@@ -38,6 +38,8 @@ class FileResult:
     """Why the file was not checked."""
     given_up: tuple[str, ...] = ()
     """See `DocumentAnalysis.given_up`."""
+    failed_rules: tuple[tuple[str, str], ...] = ()
+    """Codes of the rules that broke, each with the error and its place. Such a result is not kept."""
     cells: tuple[CellStart[int], ...] = ()
     """Where the cells of a notebook begin in the text that the ranges are those of."""
 
@@ -64,7 +66,7 @@ def from_json(path: Path, value: dict[str, Any]) -> FileResult:
         tuple(_reported_from_json(item) for item in value["reported"]),
         None if problem is None else _text_from_json(problem),
         tuple(value["given_up"]),
-        tuple(CellStart(*map(int, cell)) for cell in value["cells"]),
+        cells=tuple(CellStart(*map(int, cell)) for cell in value["cells"]),
     )
 
 

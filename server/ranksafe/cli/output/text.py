@@ -31,6 +31,7 @@ _FOUND = Translated(
 )
 _IN_FILES = Translated("(in {files})", "（{files}）")
 _NOT_CHECKED = Translated("Not checked: {reasons}.", "未检查：{reasons}。")
+_PARTLY = Translated("{files} by some of the rules", "{files}的部分规则")
 _UNREADABLE = Translated("{files} named above", "上面列出的 {files}")
 _NOTEBOOKS = Translated(
     "{count} (name a notebook to check it)", "{count}（指明笔记本的路径即可检查）"
@@ -106,7 +107,8 @@ def summary(results: Sequence[FileResult], found: FoundFiles, language: Language
         sentences.append(_FIXABLE.filled(count=safe))
     if unsafe:
         sentences.append((_MORE_UNSAFE if safe else _FIXABLE_UNSAFE).filled(count=unsafe))
-    reasons = list(_reasons(unreadable, found))
+    partly = sum(bool(result.failed_rules) for result in results)
+    reasons = list(_reasons(unreadable, partly, found))
     if reasons:
         comma = "，" if language == "zh-cn" else ", "
         told = comma.join(reason.in_language(language) for reason in reasons)
@@ -115,9 +117,11 @@ def summary(results: Sequence[FileResult], found: FoundFiles, language: Language
     return space.join(sentence.in_language(language) for sentence in sentences)
 
 
-def _reasons(unreadable: int, found: FoundFiles) -> Iterator[Translated]:
+def _reasons(unreadable: int, partly: int, found: FoundFiles) -> Iterator[Translated]:
     if unreadable:
         yield _UNREADABLE.filled(files=_files(unreadable))
+    if partly:
+        yield _PARTLY.filled(files=_files(partly))
     if found.notebooks:
         count = found.notebooks
         yield _NOTEBOOKS.filled(
