@@ -535,6 +535,29 @@ def test_what_the_run_does_already_is_told_with_the_words_that_show_it(row: Sign
         assert f"({found['said']})" in told.en
 
 
+@pytest.mark.parametrize(
+    ("numbers", "unsaid"),
+    [
+        (("20.00 MiB", "23.68 GiB", "3.81 MiB", "23.67 GiB", "82.00 MiB"), "expandable_segments"),
+        (("2.00 GiB", "79.35 GiB", "1.00 GiB", "20.38 GiB", "0 bytes"), "smaller batch"),
+        (("2.00 GiB", "7.96 GiB", "1.00 GiB", "17179869184.00 GiB", "0 bytes"), "17179869184"),
+    ],
+)
+def test_gpu_memory_that_makes_no_difference_is_not_counted_on(
+    numbers: tuple[str, ...], unsaid: str
+) -> None:
+    asked, total, free, held, unused = numbers
+    text = (
+        f"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {asked}. GPU 0 has a total capacity of {total} "
+        f"of which {free} is free. Process 77 has 58.00 GiB memory in use. Including non-PyTorch memory, this process "
+        f"has {held} memory in use. Of the allocated memory 1.00 GiB is allocated by PyTorch, and {unused} is reserved "
+        "by PyTorch but unallocated."
+    )
+    told = diagnose(text)[0].explanation
+    assert unsaid not in told.en
+    assert asked in told.en
+
+
 def test_an_exception_without_frames_has_no_line() -> None:
     raised = Raised("ValueError", "too little", ())
     assert "no traceback" in unlisted(raised, raised).en

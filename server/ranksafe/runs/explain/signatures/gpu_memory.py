@@ -63,6 +63,13 @@ class GpuMemory:
     others: dict[int, Size] = field(default_factory=dict)
     """Held by other processes, by their ids."""
 
+    @property
+    def held(self) -> float | None:
+        """What the process that failed holds, in MiB, as far as the message tells."""
+        if self.in_use is None and self.allocated is not None:
+            return self.allocated.mib + (self.unused.mib if self.unused else 0.0)
+        return None if self.in_use is None else self.in_use.mib
+
 
 def read_gpu_memory(text: str) -> GpuMemory:
     """The numbers of a message; where ranks wrote several, of the first."""
@@ -73,10 +80,16 @@ def read_gpu_memory(text: str) -> GpuMemory:
     in_use, others = _size(_IN_USE, text), {int(pid): Size(n) for pid, n in _OTHER.findall(text)}
     if in_use is None and allocated is not None:
         in_use = _own(others, allocated)
+    total = _size(_TOTAL, text)
+    if total is not None:
+        # WSL's driver wraps around, and an allocator counts what it has lent to the machine's memory.
+        in_use, allocated = (
+            each if each is None or each.mib <= total.mib else None for each in (in_use, allocated)
+        )
     return GpuMemory(
         asked=_size(_ASKED, text),
         device=int(device[1] or device[2]) if device else None,
-        total=_size(_TOTAL, text),
+        total=total,
         free=_size(_FREE, text),
         allocated=allocated,
         unused=unused,
@@ -100,7 +113,7 @@ def explain_gpu_memory(text: str, known: Known, action: Translated | None) -> Tr
     said = sentences(_ROWS, _facts(memory, ours))
     already = {row.kind: clause for row, clause in rows_that_hold("gpu_memory_already", known)}
     facts = list(_steps(memory, ours))
-    is_own = _HARDLY_ANYTHING not in facts
+    is_own = _HARDLY_ANYTHING not in facts and not _is_mostly_of_others(memory)
     if is_own and action is None:
         facts.append(_LESS)
         said += [_shown(already.values())] if already else []
@@ -122,8 +135,12 @@ def _in_order(steps: Sequence[Translated]) -> Translated:
     if len(steps) == 1:
         return Translated(f"Try: {steps[0].en}.", f"可尝试：{steps[0].zh_cn}。")
     return Translated(
-        "Try in this order: " + "; ".join(f"({n}) {s.en}" for n, s in enumerate(steps, 1)) + ".",
-        "请依次尝试：" + "；".join(f"（{n}）{s.zh_cn}" for n, s in enumerate(steps, 1)) + "。",
+        "Try in this order what is not done yet: "
+        + "; ".join(f"({n}) {s.en}" for n, s in enumerate(steps, 1))
+        + ".",
+        "请依次尝试尚未采用的办法："
+        + "；".join(f"（{n}）{s.zh_cn}" for n, s in enumerate(steps, 1))
+        + "。",
     )
 
 
@@ -171,25 +188,32 @@ def _unaccounted(memory: GpuMemory) -> Size | None:
     """What neither this process holds nor is free, where the message lists no other process and that is much."""
     if memory.total is None or memory.free is None or memory.others:
         return None
-    own = memory.in_use.mib if memory.in_use else None
-    if own is None and memory.allocated is not None:
-        own = memory.allocated.mib + (memory.unused.mib if memory.unused else 0.0)
-    if own is None:
+    if memory.held is None:
         return None
-    rest = memory.total.mib - memory.free.mib - own
+    rest = memory.total.mib - memory.free.mib - memory.held
     return (
         Size(f"{rest / 1024:.1f} GiB") if rest > max(_A_CONTEXT, memory.total.mib * _MUCH) else None
     )
 
 
+def _is_mostly_of_others(memory: GpuMemory) -> bool:
+    """Whether another process holds so much more that what this one could save would be small."""
+    elsewhere = _unaccounted(memory)
+    sizes = [*memory.others.values(), *([elsewhere] if elsewhere else [])]
+    held = memory.held
+    return held is not None and any(size.mib > _FAR_MORE * held for size in sizes)
+
+
 def _steps(memory: GpuMemory, ours: Mapping[int, int]) -> Iterator[str]:
     asked, total, free, unused = memory.asked, memory.total, memory.free, memory.unused
-    held = memory.in_use or memory.allocated
+    if unused and total and unused.mib < total.mib * _LITTLE:
+        unused = None
+    held = memory.held
     if _unaccounted(memory):
         yield "step: see whose it is"
     if asked and total and asked.mib > total.mib:
         yield "step: larger than the GPU"
-    elif asked and held and total and asked.mib > max(held.mib, total.mib * 0.25):
+    elif asked and held and total and asked.mib > max(held, total.mib * 0.25):
         yield f"step: one tensor of {asked.text}"
     if asked and unused and unused.mib >= asked.mib:
         yield f"step: its own memory is fragmented ({memory.setting})"
@@ -199,11 +223,11 @@ def _steps(memory: GpuMemory, ours: Mapping[int, int]) -> Iterator[str]:
         yield f"step: its own memory is fragmented ({memory.setting}), {free.text} were free"
     if memory.others and not (ours.keys() & memory.others.keys()):
         largest = max(memory.others.values(), key=lambda size: size.mib)
-        if held is None or largest.mib > held.mib:
+        if held is None or largest.mib > held:
             yield "step: another GPU"
     if any(pid in ours for pid in memory.others) or len(memory.others) > 1:
         yield "step: a GPU for each rank"
-    if held is not None and total is not None and held.mib < total.mib * 0.1:
+    if held is not None and total is not None and held < total.mib * 0.1:
         yield _HARDLY_ANYTHING
 
 
@@ -213,5 +237,8 @@ _SETTING = "PYTORCH_CUDA_ALLOC_CONF"
 _LESS = "step: less of everything"
 _MUCH = 0.15
 """Of the whole GPU: less may be what the driver and the libraries of this process take."""
+_LITTLE = 0.02
+"""Of the whole GPU: what is unused in parts of blocks is never nothing, and defragmenting it gives no relief."""
+_FAR_MORE = 2.0
 _A_CONTEXT = 1024.0
 """MiB; a CUDA context without tensors takes a few hundred."""
