@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ranksafe.checker.finding import Level
 from ranksafe.launch.context import LaunchContext, Launcher
 from ranksafe.semantics.facts import data_parallel_reachable
 from ranksafe.semantics.module import Module
+
+_RAY_TRAIN: Final = ("ray.train.torch", "ray.train.huggingface")
+"""Modules of ray for its workers: ``torch.TorchTrainer`` runs a function on many of them, each a process with its own
+GPU in a process group (docs.ray.io, ray.train.torch.TorchTrainer); ``huggingface.transformers.prepare_trainer`` is
+called there."""
+
+
+def data_parallel_possible(module: Module, launch: LaunchContext) -> bool:
+    """Whether models of the file may be replicated by nn.DataParallel: not where only a Trainer would do it, and the
+    file, or one that imports it, belongs to the workers of Ray Train."""
+    facts = module.facts
+    if not data_parallel_reachable(facts, launch):
+        return False
+    return facts.project_wraps_data_parallel or not any(map(module.users_mention, _RAY_TRAIN))
 
 
 def data_parallel_level(module: Module, launch: LaunchContext) -> Level | None:
@@ -14,9 +30,7 @@ def data_parallel_level(module: Module, launch: LaunchContext) -> Level | None:
     ERROR: the launch is known to be one process with several GPUs. WARNING: it is taken to be (an entry script without
     a trace of a launcher). INFORMATION: a Trainer is built here, but who starts it is not known.
     """
-    if launch.launcher.starts_one_process_per_gpu or not data_parallel_reachable(
-        module.facts, launch
-    ):
+    if launch.launcher.starts_one_process_per_gpu or not data_parallel_possible(module, launch):
         return None
     if launch.launcher is Launcher.PYTHON:
         return Level.WARNING if launch.gpus is None else Level.ERROR

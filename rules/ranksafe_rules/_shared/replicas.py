@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator
 
 from ranksafe.launch.context import LaunchContext
-from ranksafe.semantics.facts import DATA_PARALLEL, TRAINER, data_parallel_reachable
+from ranksafe.semantics.facts import DATA_PARALLEL, TRAINER
 from ranksafe.semantics.module import Module
+
+from ranksafe_rules._shared.plain_python import data_parallel_possible
 
 MODULE = "torch.nn.Module"
 _BESIDE_MODELS = re.compile(r"(Loss|Losses|Criterion|Metric|Metrics)$")
@@ -21,7 +23,7 @@ def is_neural_module(module: Module, cls: ast.ClassDef) -> bool:
 
 def is_replicated(module: Module, cls: ast.ClassDef, launch: LaunchContext) -> bool:
     """Whether nn.DataParallel may make copies of this class's instances in the launch that is known or assumed."""
-    if not data_parallel_reachable(module.facts, launch) or not is_neural_module(module, cls):
+    if not data_parallel_possible(module, launch) or not is_neural_module(module, cls):
         return False
 
     def answer(node: ast.AST, depth: int) -> bool:  # noqa: ARG001

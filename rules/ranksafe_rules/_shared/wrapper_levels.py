@@ -7,9 +7,9 @@ from typing import Final
 
 from ranksafe.checker.finding import Level
 from ranksafe.launch.context import LaunchContext
-from ranksafe.semantics.facts import data_parallel_reachable
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.plain_python import data_parallel_possible
 from ranksafe_rules._shared.processes import Certainty, several_processes
 from ranksafe_rules._shared.wrapped_models import (
     Wrapped,
@@ -30,7 +30,7 @@ def level_of(module: Module, launch: LaunchContext, wrapped: Wrapped) -> Level |
     if wrapped.how is Wrapper.TRAINER:
         if module.text_says(_speaks_of_other_strategies):
             return None
-        if data_parallel_reachable(module.facts, launch):
+        if data_parallel_possible(module, launch):
             return Level.WARNING
     return distributed_level(module, launch, wrapped)
 

@@ -9,9 +9,9 @@ from ranksafe.checker.finding import Finding, Level, Related
 from ranksafe.checker.rule import Rule, RuleMetadata, Symptom
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
-from ranksafe.semantics.facts import data_parallel_reachable
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.plain_python import data_parallel_possible
 from ranksafe_rules._shared.replicas import wrapped_models
 from ranksafe_rules.model.forward_monkey_patch.binding import is_bound_to, is_instance, root_name
 
@@ -51,9 +51,7 @@ class ForwardMonkeyPatch(Rule):
         target = node.targets[0]
         if not (isinstance(target, ast.Attribute) and target.attr == "forward"):
             return
-        if not data_parallel_reachable(module.facts, launch) or not is_instance(
-            module, target.value
-        ):
+        if not data_parallel_possible(module, launch) or not is_instance(module, target.value):
             return
         if not is_bound_to(module, node.value, target):
             return
