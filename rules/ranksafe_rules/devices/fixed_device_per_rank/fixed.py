@@ -213,13 +213,44 @@ def _asks_for_a_gpu(module: Module, test: ast.expr) -> bool:
     return isinstance(test, ast.Call) and module.qualified_name(test.func) == _AVAILABLE
 
 
-def has_ranks(module: Module) -> bool:
+def has_ranks(module: Module, node: ast.AST) -> bool:
     """Whether the file itself trains with one process per GPU: it makes a group, wraps a model or asks accelerate, and
-    hides no GPUs."""
+    hides no GPUs. What a class does whose objects have another method in place of the one around ``node`` is left
+    out: its processes never come here."""
     facts = module.facts
-    return not facts.visible_devices and (
-        bool(facts.accelerator or facts.distributed_data_parallel)
-        or next(module.calls(_INIT), None) is not None
+    if facts.visible_devices:
+        return False
+    made = {*facts.accelerator, *facts.distributed_data_parallel}
+    made.update(map(module.range_of, module.calls(_INIT)))
+    for cls in _classes_without(module, node) if made else ():
+        made.difference_update(map(module.range_of, module.nodes(ast.Call, inside=cls)))
+    return bool(made)
+
+
+def _classes_without(module: Module, node: ast.AST) -> list[ast.ClassDef]:
+    """The classes of the file that derive from the one of the method around a node, and run a method of their own."""
+    function = module.enclosing_function(node)
+    owner = None if function is None else module.parent(function)
+    if function is None or not isinstance(owner, ast.ClassDef):
+        return []
+    base, name = module.class_name(owner), function.name
+    classes = [item for item in module.nodes(ast.ClassDef) if isinstance(item, ast.ClassDef)]
+    overriding = [
+        module.class_name(cls)
+        for cls in classes
+        if cls is not owner
+        and module.is_subclass(module.class_name(cls), base)
+        and (method := module.method(cls, name)) is not None
+        and not _goes_on_to(module, method, name)
+    ]
+    return [cls for cls in classes if module.is_subclass(module.class_name(cls), *overriding)]
+
+
+def _goes_on_to(module: Module, override: Function, name: str) -> bool:
+    """Whether an overriding method calls the one that it overrides."""
+    return any(
+        isinstance(node, ast.Attribute) and node.attr == name
+        for node in module.nodes(ast.Attribute, inside=override)
     )
 
 

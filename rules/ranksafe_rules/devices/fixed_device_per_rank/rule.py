@@ -61,7 +61,9 @@ class FixedDevicePerRank(Rule):
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding on the number, where all ranks come by."""
         found = fixed_device(module, node)
-        if found is None or not has_ranks(module) or module.text_says(gives_other_devices):
+        if found is None or module.text_says(gives_other_devices):
+            return
+        if not has_ranks(module, found.node):
             return
         if several_processes(module, launch, needs_a_group=True) is Certainty.NEVER:
             return
