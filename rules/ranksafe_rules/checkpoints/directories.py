@@ -11,10 +11,10 @@ from typing import Final
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.caught import is_caught
 from ranksafe_rules._shared.every_rank import runs_on_every_rank
 from ranksafe_rules._shared.rank_words import names_behind
 from ranksafe_rules._shared.same_path import is_same_on_all_ranks
-from ranksafe_rules.checkpoints.caught import is_caught
 
 MENTIONS: Final = frozenset({"mkdir", "makedirs"})
 _MKDIR: Final = "os.mkdir"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -14,6 +13,7 @@ from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared import wrapper_attributes
+from ranksafe_rules._shared.caught import is_caught
 from ranksafe_rules._shared.wrapped_by_callers import wraps_by_callers
 from ranksafe_rules._shared.wrapped_models import NOTHING, Wrapped, Wrapper, wraps_of
 from ranksafe_rules._shared.wrapper_levels import level_of
@@ -25,6 +25,7 @@ _TABLES: Final = {
     Wrapper.PREPARED: wrapper_attributes.OF_DISTRIBUTED,
     Wrapper.TRAINER: wrapper_attributes.OF_DISTRIBUTED | wrapper_attributes.OF_DATA_PARALLEL,
 }
+_ERRORS: Final = frozenset({"AttributeError", "Exception", "BaseException"})
 _WRAPPING: Final = frozenset({"DataParallel", ".prepare", "compute_loss", "training_step"})
 _EXPLICIT: Final = Translated(
     "{model} is wrapped in {wrapper}, which has no attribute {name} (AttributeError); it is the inner model's: "
@@ -125,13 +126,8 @@ class AttributeOfWrapper(Rule):
 
 def _is_provided(module: Module, node: ast.Attribute) -> bool:
     """Whether the program gives the wrapper this attribute, or is prepared for its absence."""
-    current: ast.AST = node
-    parent = module.parent(current)
-    while parent is not None:
-        if isinstance(parent, ast.Try) and any(current is item for item in parent.body):
-            if any(_catches(handler) for handler in parent.handlers):
-                return True
-        current, parent = parent, module.parent(parent)
+    if is_caught(module, node, _ERRORS, depth=0):
+        return True
     text = ast.unparse(node.value)
     for other in module.nodes(ast.Attribute):
         if isinstance(other, ast.Attribute) and isinstance(other.ctx, ast.Store):
@@ -146,12 +142,6 @@ def _is_provided(module: Module, node: ast.Attribute) -> bool:
 
 def _may_wrap(text: str) -> bool:
     return any(word in text for word in _WRAPPING)
-
-
-def _catches(handler: ast.ExceptHandler) -> bool:
-    if handler.type is None:
-        return True
-    return re.search(r"\b(AttributeError|Exception)\b", ast.unparse(handler.type)) is not None
 
 
 def _offer(module: Module, node: ast.Attribute, text: str) -> FixOffer:

@@ -11,6 +11,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.caught import is_caught
 from ranksafe_rules._shared.parameter_lookups import looked_up_part
 from ranksafe_rules._shared.replicated_class import replicated_class
 from ranksafe_rules.model.parameters_lookup_in_forward.replacement import replacement_for
@@ -52,7 +53,9 @@ class ParametersLookupInForward(Rule):
         for method in view.in_forward:
             for kind in (ast.Call, ast.Subscript):
                 for lookup in view.nodes(kind, method):
-                    if looked_up_part(view, lookup) is None or _is_caught(module, lookup):
+                    if looked_up_part(view, lookup) is None or is_caught(
+                        module, lookup, _CAUGHT, depth=0
+                    ):
                         continue
                     replacement = replacement_for(view, method, lookup)
                     offers = [
@@ -65,19 +68,3 @@ class ParametersLookupInForward(Rule):
                         exception="StopIteration" if kind is ast.Call else "IndexError",
                     )
                     yield self.finding(module, lookup, message, fixes=offers)
-
-
-def _is_caught(module: Module, node: ast.AST) -> bool:
-    """Whether the code around is ready for a module without parameters."""
-    child: ast.AST = node
-    parent = module.parent(child)
-    while parent is not None and not isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
-        if isinstance(parent, ast.Try) and child in parent.body:
-            for handler in parent.handlers:
-                kinds = (
-                    [handler.type] if not isinstance(handler.type, ast.Tuple) else handler.type.elts
-                )
-                if any(kind is None or getattr(kind, "id", None) in _CAUGHT for kind in kinds):
-                    return True
-        child, parent = parent, module.parent(parent)
-    return False

@@ -9,12 +9,14 @@ from typing import Final
 
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.caught import handlers_around
 from ranksafe_rules._shared.replicas import listed_devices
 from ranksafe_rules._shared.wrapped_models import Wrapped, Wrapper, wraps_of
 
 _ELEMENTWISE: Final = (ast.Add, ast.Sub, ast.Mult, ast.Div)
 _LOSS: Final = re.compile(r"loss", re.IGNORECASE)
 _MAXIMUM_DEPTH: Final = 8
+_ERRORS: Final = frozenset({"RuntimeError", "Exception", "BaseException"})
 _PRETRAINED: Final = "transformers.PreTrainedModel"
 
 
@@ -36,9 +38,20 @@ def replica_losses(module: Module, backward: ast.Call) -> ReplicaLosses | None:
         return None
     if any(keyword.arg in (None, "gradient") for keyword in backward.keywords):
         return None
+    if _is_tried_again(module, backward):
+        return None
     loss = _unscaled(function.value)
     found = _gathered(module, loss, _MAXIMUM_DEPTH)
     return None if found is None else ReplicaLosses(loss, *found)
+
+
+def _is_tried_again(module: Module, backward: ast.Call) -> bool:
+    """Whether a handler around it starts another backward."""
+    return any(
+        module.is_inside(other, handler)
+        for handler in handlers_around(module, backward, _ERRORS)
+        for other in module.calls_written("backward")
+    )
 
 
 def _unscaled(node: ast.expr) -> ast.expr:
