@@ -74,6 +74,8 @@ def names_behind(module: Module, expression: ast.AST) -> Iterator[str]:
 def _word(node: ast.AST) -> bool:
     if isinstance(node, ast.Constant):
         return node.value in _VARIABLES
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        return _RANK.search(str(node.slice.value)) is not None
     if isinstance(node, ast.Name):
         return node.id != "__name__" and _RANK.search(node.id) is not None
     return isinstance(node, ast.Attribute) and _RANK.search(node.attr) is not None
@@ -102,7 +104,12 @@ def _was_made_by_rank(module: Module, node: ast.Name | ast.Attribute, depth: int
             return True
     if any(asks_for_the_rank(module, value, depth) for value in assigned_to(module, node)):
         return True
-    return isinstance(node, ast.Name) and any(
+    if isinstance(node, ast.Attribute):
+        cls = module.class_of_self(node.value)
+        stores = () if cls is None else module.attribute_stores(cls, node.attr)
+        guards = (guard for store in stores for guard in module.guards(store))
+        return any(asks_for_the_rank(module, guard.test, depth) for guard in guards)
+    return any(
         asks_for_the_rank(module, argument, depth) for argument in arguments_for(module, node)
     )
 

@@ -44,6 +44,11 @@ _EVENTS: Final = {
     "tensorboardX.SummaryWriter": ("logdir", 0),
 }
 _LOGS: Final = {"logging.FileHandler": ("filename", 0)}
+_PAST_ACCELERATE: Final = tuple(
+    f"logging.{word}"
+    for word in ("getLogger", "debug", "info", "warning", "error", "critical", "exception", "log")
+)
+_SETTING_UP: Final = frozenset({"setLevel", "addHandler", "removeHandler", "handlers"})
 MENTIONS: Final = frozenset(
     {
         "wandb",
@@ -87,6 +92,8 @@ def _starts(module: Module) -> Iterator[Start]:
                 path = module.argument_node(call, parameter, position)
                 if path is None and kind is Kind.LOG:
                     continue
+                if kind is Kind.LOG and _only_main_logs(module):
+                    continue
                 if path is None or is_same_on_all_ranks(module, path):
                     if not any(asks_for_the_rank(module, item) for item in _given(call)):
                         yield Start(call, kind)
@@ -104,6 +111,15 @@ def _is_meant(module: Module, call: ast.Call) -> bool:
     return any(asks_for_the_rank(module, item) for item in _given(call)) or any(
         "disabled" in word for item in _given(call) for word in identifiers(item)
     )
+
+
+def _only_main_logs(module: Module) -> bool:
+    """Whether the file writes messages through accelerate's logger, which passes on those of the main process unless it
+    is told otherwise for one (accelerate 1.15.0 `logging.py`), and none past it."""
+    if not any(module.calls("accelerate.logging.get_logger")):
+        return False
+    others = module.calls(*_PAST_ACCELERATE)
+    return all(getattr(module.parent(call), "attr", "") in _SETTING_UP for call in others)
 
 
 def _given(call: ast.Call) -> list[ast.expr]:
