@@ -15,6 +15,7 @@ from ranksafe_rules._shared.wrapped_models import (
     Wrapped,
     Wrapper,
     Wraps,
+    may_meet,
     was_asked,
     wraps_if_asked,
     wraps_of,
@@ -27,7 +28,8 @@ _OF_MODELS: Final = ("train", "eval", "parameters", "named_parameters", "zero_gr
 
 def wraps_by_callers(module: Module, expression: ast.expr) -> tuple[tuple[Module, Wrapped], ...]:
     """The wrappers that a function's parameter may stand for, each with the file of the call; none where the parameter
-    gets another value, is not used as a model, or where a condition asks for the launch or for what it is."""
+    gets another value, is not used as a model, or where a condition asks for the launch or for what it is, or for
+    settings that may exclude it."""
     if not isinstance(expression, ast.Name):
         return ()
     function = module.enclosing_function(expression)
@@ -49,7 +51,7 @@ def wraps_by_callers(module: Module, expression: ast.expr) -> tuple[tuple[Module
         )
     ):
         return ()
-    return known
+    return tuple(item for item in known if may_meet(module, expression, *item))
 
 
 def _handed_over(

@@ -21,6 +21,7 @@ from ranksafe.semantics.module import Module
 from ranksafe_rules._shared import trainer_methods
 from ranksafe_rules._shared.call_chains import SAME_OBJECT
 from ranksafe_rules._shared.passed_arguments import passed_for
+from ranksafe_rules._shared.settings import asks_for_setting
 
 DISTRIBUTED: Final = "torch.nn.parallel.DistributedDataParallel"
 ACCELERATOR: Final = "accelerate.Accelerator"
@@ -102,7 +103,28 @@ def wraps_of(module: Module, expression: ast.expr) -> Wraps:
         return NOTHING
     here = module.guards(expression)
     kept = tuple(item for item in found.known if _holds_at(module, item, here))
+    if _is_handed_over(module, expression):
+        kept = tuple(item for item in kept if may_meet(module, expression, module, item))
     return Wraps(kept, found.only)
+
+
+def may_meet(module: Module, use: ast.expr, file: Module, wrapped: Wrapped) -> bool:
+    """False where a caller wraps under a condition of its own, and settings lead to ``use`` in the function that it
+    calls: whether both hold at once, nobody sees."""
+    here = module.guards(use)
+    if not any(asks_for_setting(module, guard) for guard in here):
+        return True
+    known = {_normal(module, guard) for guard in here}
+    return all(
+        guard.kind is not GuardKind.OTHER or _normal(file, guard) in known
+        for guard in wrapped.guards
+    )
+
+
+def _is_handed_over(module: Module, expression: ast.expr) -> bool:
+    return isinstance(expression, ast.Name) and all(
+        isinstance(item, ast.arg) for item in module.bindings(expression)[1]
+    )
 
 
 def was_asked(module: Module, expression: ast.expr) -> bool:
