@@ -11,14 +11,9 @@ from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import callee_name
 
 from ranksafe_rules._shared.origins import makers
+from ranksafe_rules.data.loaded_datasets import loading_calls
 from ranksafe_rules.data.wholes import ITERABLE, speaks_of_ranks
 
-_LOAD: Final = frozenset({"datasets.load_dataset"})
-_SAME: Final = frozenset(
-    {"map", "filter", "shuffle", "with_format", "remove_columns", "rename_column", "rename_columns", "take", "skip"}
-    | {"select_columns", "batch", "cast", "cast_column", "with_transform"}
-)  # fmt: skip
-"""Methods of datasets.IterableDataset (5.2.0) that give the same stream, changed."""
 _RANDOM: Final = frozenset(
     {
         "rand",
@@ -34,7 +29,6 @@ _RANDOM: Final = frozenset(
         "randrange",
     }
 )
-_MAXIMUM_DEPTH: Final = 6
 
 
 class Kind(Enum):
@@ -69,25 +63,12 @@ def source_of(module: Module, dataset: ast.expr) -> Source | None:
     return None if found is None else Source(Kind.OWN, made[0], found)
 
 
-def _stream(module: Module, dataset: ast.expr, depth: int = _MAXIMUM_DEPTH) -> ast.Call | None:
+def _stream(module: Module, dataset: ast.expr) -> ast.Call | None:
     """``load_dataset(..., streaming=True)`` at the beginning of a chain of methods."""
-    if depth == 0:
-        return None
-    if isinstance(dataset, ast.Subscript):
-        return _stream(module, dataset.value, depth - 1)
-    for call in makers(module, dataset):
-        if module.qualified_name(call.func) in _LOAD:
-            streaming = module.argument(call, "streaming")
-            if streaming is not None and streaming.only_constant() is True:
-                return None if speaks_of_ranks(call) else call
-        elif isinstance(call.func, ast.Attribute) and callee_name(call) in _SAME:
-            found = _stream(module, call.func.value, depth - 1)
-            if found is not None:
-                return found
-    if isinstance(dataset, ast.Name):
-        for assigned in module.flow.assigned_values(dataset):
-            if isinstance(assigned, ast.Subscript):
-                return _stream(module, assigned, depth - 1)
+    for call in loading_calls(module, dataset):
+        streaming = module.argument(call, "streaming")
+        if streaming is not None and streaming.only_constant() is True:
+            return None if speaks_of_ranks(call) else call
     return None
 
 

@@ -1,4 +1,4 @@
-"""The edit of RS315: a fixed seed for the split."""
+"""The edit of RS315: a fixed seed for the split or the shuffle."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ranksafe.fixes.imports import import_name
 from ranksafe.semantics.module import Module
 from ranksafe.source.position import Edit
 
-from ranksafe_rules.data.unseeded_split.splits import is_open, splitter_of
+from ranksafe_rules.data.unseeded_split.splits import NAMES, is_open, splitter_of
 
 
 def edits(finding: Finding, offer: FixOffer, module: Module) -> Sequence[Edit] | None:  # noqa: ARG001
     """The argument, added or in the place of the one that fixes nothing; None when the code has changed."""
-    for name in ("random_split", "train_test_split"):
+    for name in sorted(NAMES):
         for call in module.calls_written(name):
             splitter = splitter_of(module, call)
             if splitter is None or module.range_of(call.func) != finding.range:
