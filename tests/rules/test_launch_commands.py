@@ -22,10 +22,13 @@ trainer.train()
 """
 
 
-def _found(folder: Path, text: str, name: str = "train.py") -> set[tuple[str, str]]:
+def _found(
+    folder: Path, text: str, name: str = "train.py", launch: LaunchContext | None = None
+) -> set[tuple[str, str]]:
     script = folder / name
     script.write_text(text)
-    analyzer = Analyzer(Registry.load(), Configuration(), LaunchContext(), ProjectIndex(folder))
+    known = LaunchContext() if launch is None else launch
+    analyzer = Analyzer(Registry.load(), Configuration(), known, ProjectIndex(folder))
     return {(item.code, item.level.name) for item in analyzer.open(script, text).findings}
 
 
@@ -41,6 +44,36 @@ def test_a_script_that_a_command_launches_is_not_run_by_plain_python(
 ) -> None:
     (tmp_path / "run.sh").write_text(f"{command}\n")
     assert _found(tmp_path, _SCRIPT.format(map="None")) == expected
+
+
+@pytest.mark.parametrize(
+    ("commands", "expected"),
+    [
+        ("CUDA_VISIBLE_DEVICES=0 python train.py", set()),
+        ("CUDA_VISIBLE_DEVICES='3' OMP_NUM_THREADS=1 python -u train.py \\\n  --epochs 3", set()),
+        ('export CUDA_VISIBLE_DEVICES="1"\npython train.py', set()),
+        ("CUDA_VISIBLE_DEVICES=0,1 python train.py", {("RS101", "WARNING")}),
+        ("CUDA_VISIBLE_DEVICES=$1 python train.py", {("RS101", "WARNING")}),
+        ("CUDA_VISIBLE_DEVICES=0 python train.py\npython train.py", {("RS101", "WARNING")}),
+        (
+            "export CUDA_VISIBLE_DEVICES=0\nCUDA_VISIBLE_DEVICES=0,1 python train.py",
+            {("RS101", "WARNING")},
+        ),
+        ("CUDA_VISIBLE_DEVICES=0 python other.py", {("RS101", "WARNING")}),
+    ],
+)
+def test_a_script_that_every_command_gives_one_gpu(
+    tmp_path: Path, commands: str, expected: set[tuple[str, str]]
+) -> None:
+    (tmp_path / "other.py").write_text("print()\n")
+    (tmp_path / "run.sh").write_text(f"{commands}\n")
+    assert _found(tmp_path, _SCRIPT.format(map="None")) == expected
+
+
+def test_what_is_said_at_the_start_counts_more_than_a_command(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text("CUDA_VISIBLE_DEVICES=0 python train.py\n")
+    found = _found(tmp_path, _SCRIPT.format(map="None"), launch=LaunchContext(gpus=2))
+    assert found == {("RS101", "WARNING")}
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,16 @@ called there."""
 
 def data_parallel_possible(module: Module, launch: LaunchContext) -> bool:
     """Whether models of the file may be replicated by nn.DataParallel: not where only a Trainer would do it, and the
-    file, or one that imports it, belongs to the workers of Ray Train."""
+    file, or one that imports it, belongs to the workers of Ray Train or is started on one GPU."""
     facts = module.facts
     if not data_parallel_reachable(facts, launch):
         return False
-    return facts.project_wraps_data_parallel or not any(map(module.users_mention, _RAY_TRAIN))
+    if facts.project_wraps_data_parallel:
+        return True
+    is_told = launch.gpus is not None or launch.launcher is Launcher.PYTHON
+    return not any(map(module.users_mention, _RAY_TRAIN)) and (
+        is_told or not module.runs_on_one_gpu()
+    )
 
 
 def data_parallel_level(module: Module, launch: LaunchContext) -> Level | None:

@@ -17,6 +17,8 @@ class LaunchCommand:
     """From 1."""
     text: str
     """The command on one line."""
+    one_gpu: bool = False
+    """Whether it is certain that the process sees one GPU only (CUDA_VISIBLE_DEVICES)."""
 
 
 class Project(Protocol):
@@ -65,6 +67,10 @@ class Project(Protocol):
 
     def plain_start_of(self, path: Path) -> LaunchCommand | None:
         """A command that starts a file with plain python, if none starts it, or one that imports it, otherwise."""
+
+    def runs_on_one_gpu(self, path: Path) -> bool:
+        """Whether commands start a file, or one that imports it, with plain python, and every one leaves one GPU
+        visible."""
 
     def trains_with_trainer(self, module: str) -> bool:
         """Whether a file that imports the module builds a Trainer and shows no launcher."""

@@ -358,6 +358,15 @@ class Module(ModuleStructure):
         self.imports.asked_project = True
         return project.plain_start_of(Path(self.path))
 
+    def runs_on_one_gpu(self) -> bool:
+        """Whether shell scripts of the project's or READMEs start this file, or one that imports it, with plain python,
+        and every such command leaves one GPU visible (``CUDA_VISIBLE_DEVICES=0 python train.py``)."""
+        project = self.project
+        if project is None or self.path is None:
+            return False
+        self.imports.asked_project = True
+        return project.runs_on_one_gpu(Path(self.path))
+
     # -- facts
 
     @property

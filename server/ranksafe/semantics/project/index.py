@@ -190,6 +190,12 @@ class ProjectIndex(Definitions):
         self._asked_of_users.add(path.absolute())
         return self._launch_files.plain_of(path.absolute())
 
+    def runs_on_one_gpu(self, path: Path) -> bool:
+        """Whether commands start a file, or one that imports it, with plain python, and every one leaves one GPU
+        visible; read as `launches_of` reads."""
+        self._asked_of_users.add(path.absolute())
+        return self._launch_files.on_one_gpu(path.absolute())
+
     # -- who trains whose models
 
     def trains_with_trainer(self, module: str) -> bool:

@@ -30,6 +30,11 @@ _LAUNCHER: Final = re.compile(
 _PLAIN: Final = re.compile(
     r"^[\s$>`]*(?:(?!\w*RANK)\w+=\S*[ \t]+)*(?:(?:nohup|time)[ \t]+)?python[\d.]*(?:[ \t]+-[uOB]+)*(?=[ \t])"
 )
+_VISIBLE: Final = re.compile(
+    r"(?:^|[\s;&])CUDA_VISIBLE_DEVICES=(?:\"([^\"]*)\"|'([^']*)'|([^\s;&]*))"
+)
+_EXPORTED: Final = re.compile(r"^\s*export[ \t]")
+_ONE_DEVICE: Final = re.compile(r"\d+")
 _BY_HAND: Final = re.compile(r"RANK|WORLD_SIZE|MASTER_|srun|mpi(?:run|exec)|horovodrun|jsrun")
 """A file with one of these may give plain python the variables of a launcher."""
 _READ_BY_USERS: Final = frozenset({".sh", ".bash", ".zsh", ".md", ".rst"})
@@ -49,8 +54,8 @@ class LaunchFiles:
     dependents: Dependents
     _launches: dict[Path, list[LaunchCommand]] | None = None
     """The scripts with the commands that start them."""
-    _plain: dict[Path, LaunchCommand] | None = None
-    """Those that plain python starts, each with one command."""
+    _plain: dict[Path, list[LaunchCommand]] | None = None
+    """Those that plain python starts."""
 
     def of(self, path: Path) -> list[LaunchCommand]:
         """The commands that start the file, or one that imports it, with one process per GPU."""
@@ -63,15 +68,19 @@ class LaunchFiles:
 
     def plain_of(self, path: Path) -> LaunchCommand | None:
         """A command that starts the file with plain python, if none starts it, or one that imports it, otherwise."""
-        if self.of(path):
-            return None
-        if self._plain is None:
-            self._plain = {}
-            for file in command_files(self.files.root):
-                if file.suffix in _READ_BY_USERS:
-                    for script, command in self._started_plainly_by(file):
-                        self._plain.setdefault(script, command)
-        return self._plain.get(path)
+        found = self._all_plain().get(path)
+        return None if found is None or self.of(path) else found[0]
+
+    def on_one_gpu(self, path: Path) -> bool:
+        """Whether commands start the file, or one that imports it, with plain python, and every one of them leaves one
+        GPU visible."""
+        found = [
+            command
+            for script, commands in self._all_plain().items()
+            if script == path or path in self.dependents.closure(script)
+            for command in commands
+        ]
+        return bool(found) and all(item.one_gpu for item in found) and not self.of(path)
 
     def files_changed(self) -> None:
         """Files came or went."""
@@ -86,6 +95,15 @@ class LaunchFiles:
                     self._launches.setdefault(script, []).append(launch)
         return self._launches
 
+    def _all_plain(self) -> dict[Path, list[LaunchCommand]]:
+        if self._plain is None:
+            self._plain = {}
+            for file in command_files(self.files.root):
+                if file.suffix in _READ_BY_USERS:
+                    for script, command in self._started_plainly_by(file):
+                        self._plain.setdefault(script, []).append(command)
+        return self._plain
+
     def _started_by(self, file: Path) -> Iterator[tuple[Path, LaunchCommand]]:
         for line, command in _commands(_text_of(file)):
             found = _LAUNCHER.search(command)
@@ -97,17 +115,21 @@ class LaunchFiles:
         text = _text_of(file)
         if _BY_HAND.search(text):
             return
+        one_gpu = False
         for line, command in _commands(text):
+            if _EXPORTED.match(command):
+                one_gpu = _leaves_one_gpu(command, otherwise=one_gpu)
             found = _PLAIN.match(command)
             if found is not None and _LAUNCHER.search(command) is None:
-                yield from self._targets(command, found.end(), file, line)
+                one = _leaves_one_gpu(found[0], otherwise=one_gpu)
+                yield from self._targets(command, found.end(), file, line, one_gpu=one)
 
     def _targets(
-        self, command: str, start: int, file: Path, line: int
+        self, command: str, start: int, file: Path, line: int, *, one_gpu: bool = False
     ) -> Iterator[tuple[Path, LaunchCommand]]:
         target = _TARGET.search(command, start)
         for script in () if target is None else self._meant(target[1], target[2], file):
-            yield script, LaunchCommand(file, line, command)
+            yield script, LaunchCommand(file, line, command, one_gpu)
 
     def _meant(self, module: str | None, script: str, file: Path) -> Iterator[Path]:
         if module is None:
@@ -143,6 +165,12 @@ class LaunchFiles:
             if fitting:
                 return fitting[0] if len(fitting) == 1 else None
         return None
+
+
+def _leaves_one_gpu(command: str, *, otherwise: bool) -> bool:
+    """Whether what is written before a command shows it one GPU; ``otherwise``: where nothing is said of GPUs."""
+    said = _VISIBLE.findall(command)
+    return _ONE_DEVICE.fullmatch("".join(said[-1])) is not None if said else otherwise
 
 
 def _text_of(file: Path) -> str:

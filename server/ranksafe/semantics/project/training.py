@@ -252,6 +252,10 @@ class _AskedProject:
         """Left out: nobody asks while that is found out."""
         return None
 
+    def runs_on_one_gpu(self, path: Path) -> bool:  # noqa: ARG002
+        """Left out: nobody asks while that is found out."""
+        return False
+
     def trains_with_trainer(self, module: str) -> bool:  # noqa: ARG002
         """Left out: it is what is being found out."""
         return False
