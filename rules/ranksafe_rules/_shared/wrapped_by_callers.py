@@ -51,7 +51,7 @@ def wraps_by_callers(module: Module, expression: ast.expr) -> tuple[tuple[Module
         )
     ):
         return ()
-    return tuple(item for item in known if may_meet(module, expression, *item))
+    return tuple(item for item in known if may_meet(module, expression, item[1]))
 
 
 def _handed_over(

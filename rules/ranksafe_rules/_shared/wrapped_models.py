@@ -104,21 +104,16 @@ def wraps_of(module: Module, expression: ast.expr) -> Wraps:
     here = module.guards(expression)
     kept = tuple(item for item in found.known if _holds_at(module, item, here))
     if _is_handed_over(module, expression):
-        kept = tuple(item for item in kept if may_meet(module, expression, module, item))
+        kept = tuple(item for item in kept if may_meet(module, expression, item))
     return Wraps(kept, found.only)
 
 
-def may_meet(module: Module, use: ast.expr, file: Module, wrapped: Wrapped) -> bool:
+def may_meet(module: Module, use: ast.expr, wrapped: Wrapped) -> bool:
     """False where a caller wraps under a condition of its own, and settings lead to ``use`` in the function that it
     calls: whether both hold at once, nobody sees."""
-    here = module.guards(use)
-    if not any(asks_for_setting(module, guard) for guard in here):
+    if all(guard.kind is not GuardKind.OTHER for guard in wrapped.guards):
         return True
-    known = {_normal(module, guard) for guard in here}
-    return all(
-        guard.kind is not GuardKind.OTHER or _normal(file, guard) in known
-        for guard in wrapped.guards
-    )
+    return not any(asks_for_setting(module, guard) for guard in module.guards(use))
 
 
 def _is_handed_over(module: Module, expression: ast.expr) -> bool:

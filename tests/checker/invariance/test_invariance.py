@@ -111,10 +111,10 @@ NOT_YET = {
         [(f"RS{number}", EXTRACTED) for number in (*range(310, 315), 316)],
         "a function that is handed self sets and reads attributes that are looked for in the class",
     ),
-    (
-        "RS602",
-        EXTRACTED,
-    ): "who calls a method is seen on self, not on an object that a function is given",
+    **dict.fromkeys(
+        [("RS602", EXTRACTED), ("RS701", EXTRACTED)],
+        "who calls a method is seen on self, not on an object that a function is given",
+    ),
     ("RS601", EXTRACTED): "what is loaded is followed within one function",
     **dict.fromkeys(
         [("RS604", EXTRACTED), ("RS702", EXTRACTED)],
