@@ -231,6 +231,25 @@ def test_versions_of_the_projects_environment(project: Path, call: Call) -> None
     )
 
 
+def test_a_version_that_the_project_asks_for(project: Path, call: Call) -> None:
+    script = project / "examples/audio/train.py"
+    script.parent.mkdir(parents=True)
+    script.write_text(DEVICE_MAP, encoding="utf-8")
+    (project / "requirements.txt").write_text("transformers==4.51.3\n", encoding="utf-8")
+    assert "4.51.3" in call("check", "--launcher", "accelerate").out
+    assert (
+        "4.52.0"
+        in call("check", "--launcher", "accelerate", "--assume", "transformers==4.52.0").out
+    )
+    packages = project / ".venv/lib/python3.11/site-packages/transformers-4.50.0.dist-info"
+    packages.mkdir(parents=True)
+    (packages / "METADATA").write_text("Name: transformers\nVersion: 4.50.0\n", encoding="utf-8")
+    (project / ".venv/pyvenv.cfg").write_text("home = /usr/bin\n", encoding="utf-8")
+    (project / ".venv/bin").mkdir()
+    (project / ".venv/bin/python").touch()
+    assert "4.51.3" not in call("check", "--launcher", "accelerate").out
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

@@ -6,6 +6,13 @@ from lsprotocol import types
 
 from .conftest import DEVICE_MAP, QUIET, Editor, StartEditor, pull_capabilities, push_capabilities
 
+_TRAINER = """\
+from transformers import AutoModelForCausalLM, Trainer
+
+trainer = Trainer(model=AutoModelForCausalLM.from_pretrained("gpt2"), train_dataset=load())
+trainer.train()
+"""
+
 
 async def test_settings_come_when_the_server_asks_for_them(start_editor: StartEditor) -> None:
     editor = await start_editor(configuration={"ignore": ["RS201"]})
@@ -48,6 +55,16 @@ async def test_a_configuration_file_is_watched(start_editor: StartEditor) -> Non
     )
     editor.write("ranksafe.toml", 'ignore = ["RS201"]\n')
     _file_changed(editor, "ranksafe.toml")
+    await editor.shown_with(uri)
+
+
+async def test_a_version_that_is_asked_for_counts_at_once(start_editor: StartEditor) -> None:
+    editor = await start_editor(options={"settings": {"select": ["RS101"]}})
+    editor.write("requirements.txt", "transformers\n")
+    uri = editor.open("examples/train.py", _TRAINER)
+    await editor.shown_with(uri, "RS101")
+    editor.write("requirements.txt", "transformers==4.39.3\n")
+    _file_changed(editor, "requirements.txt")
     await editor.shown_with(uri)
 
 

@@ -26,6 +26,7 @@ from ranksafe.cli.terminal import note
 from ranksafe.launch.context import LaunchContext, Launcher
 from ranksafe.launch.detect import build_launch_context
 from ranksafe.launch.interpreter import find_interpreter
+from ranksafe.launch.pins import pinned_versions
 from ranksafe.launch.versions import installed_versions
 from ranksafe.localization import Language, Translated
 
@@ -144,6 +145,7 @@ class AnalysisOptions:
             self.command_line.statement(_COMMAND_LINE),
             loaded.configuration.statement(source),
             installed=_versions_of(python) if python is not None else None,
+            pinned=_pins_of(path.absolute().parent, self.root_of(path)),
         )
 
     def check_selectors(self, registry: Registry) -> None:
@@ -248,3 +250,4 @@ def _interpreter_of(folder: Path) -> Path | None:
 
 
 _versions_of = lru_cache(maxsize=16)(installed_versions)
+_pins_of = lru_cache(maxsize=4096)(pinned_versions)

@@ -20,9 +20,12 @@ class Statement:
 
 
 def build_launch_context(
-    *statements: Statement, installed: Mapping[str, Fact] | None = None
+    *statements: Statement,
+    installed: Mapping[str, Fact] | None = None,
+    pinned: Mapping[str, Fact] | None = None,
 ) -> LaunchContext:
-    """The launch context; an earlier statement wins over a later one, all of them over the installed versions."""
+    """The launch context; an earlier statement wins over a later one, all of them over the installed versions, and
+    these over the ones that the project asks for."""
     gpus: int | None = None
     launcher: Launcher | None = None
     versions: dict[str, str] = {}
@@ -38,7 +41,7 @@ def build_launch_context(
             if name not in versions:
                 versions[name] = version
                 sources[name] = statement.source
-    for name, fact in (installed or {}).items():
+    for name, fact in {**(pinned or {}), **(installed or {})}.items():
         if name not in versions:
             versions[name] = fact.value
             sources[name] = fact.source

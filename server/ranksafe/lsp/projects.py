@@ -6,13 +6,15 @@ The analysis is imported at first use: the client waits for the initialize reply
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranksafe.checker.configuration import Configuration, LoadedConfiguration, load_configuration
+from ranksafe.launch.context import Fact
 from ranksafe.launch.interpreter import find_interpreter
+from ranksafe.launch.pins import pinned_versions
 from ranksafe.localization import Translated
 from ranksafe.lsp.connection import Connection
 from ranksafe.lsp.documents import Document
@@ -26,17 +28,19 @@ if TYPE_CHECKING:
     from ranksafe.semantics.project.index import ProjectIndex
 
 
+_Kind = tuple[Path | None, Path | None, Path | None, frozenset[Fact]]
+
+
 @dataclass(slots=True)
 class Projects:
-    """Analyzers by configuration file and interpreter."""
+    """Analyzers by configuration file, interpreter and the versions that are asked for."""
 
     _client: Connection
     _workspace: Workspace
     _registry: Registry | None = None
-    _analyzers: dict[tuple[Path | None, Path | None, Path | None], Analyzer] = field(
-        default_factory=dict
-    )
+    _analyzers: dict[_Kind, Analyzer] = field(default_factory=dict)
     _loaded: dict[Path | None, LoadedConfiguration] = field(default_factory=dict)
+    _pinned: dict[tuple[Path, Path], Mapping[str, Fact]] = field(default_factory=dict)
     _told: set[Translated] = field(default_factory=set)
     _indexes: dict[Path, ProjectIndex] = field(default_factory=dict)
 
@@ -56,7 +60,8 @@ class Projects:
         loaded = self.configuration_for(path)
         folder = self._workspace.folder_of(path)
         interpreter = self.interpreter_for(folder)
-        key = (loaded.source, interpreter, folder)
+        pinned = self._pinned_for(path, folder)
+        key = (loaded.source, interpreter, folder, frozenset(pinned.values()))
         if key not in self._analyzers:
             from ranksafe.lsp.analyzers import make_analyzer
 
@@ -66,6 +71,7 @@ class Projects:
                 self._workspace.settings,
                 interpreter,
                 self.index_of(folder),
+                pinned,
             )
         return self._analyzers[key]
 
@@ -74,6 +80,15 @@ class Projects:
         if self._workspace.options.python is not None:
             return self._workspace.options.python
         return find_interpreter(folder, os.environ) if folder is not None else None
+
+    def _pinned_for(self, path: Path | None, folder: Path | None) -> Mapping[str, Fact]:
+        """The versions that the files around a file ask for, read once per folder."""
+        if path is None or folder is None:
+            return {}
+        key = (path.parent, folder)
+        if key not in self._pinned:
+            self._pinned[key] = pinned_versions(*key)
+        return self._pinned[key]
 
     def forget(self, *, rules: bool = False) -> None:
         """Read configurations and installed versions anew when they are needed next; with ``rules`` the rules too."""
@@ -84,6 +99,7 @@ class Projects:
             folder: index for folder, index in self._indexes.items() if folder in folders
         }
         self._loaded.clear()
+        self._pinned.clear()
         self._told.clear()
         if rules:
             self._registry = None
