@@ -1,27 +1,31 @@
-"""Which versions of the training libraries a project asks for: they count where the library is not installed."""
+"""Which versions of the training libraries a project asks for: they count where the library is not installed.
+
+What reads requirements is imported at the first one: the server's client waits for the initialize reply.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from ranksafe.launch.context import Fact
-from ranksafe.launch.versions import TRACKED
+from ranksafe.launch.versions import TRACKED, normalized
 from ranksafe.settings import parse_toml
 from ranksafe.source.plain_files import read_plain
+
+if TYPE_CHECKING:
+    from packaging.specifiers import SpecifierSet
 
 PIN_FILES: Final = ("requirements.txt", "pyproject.toml")
 _MOST_BYTES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
-_BEHIND: Final = re.compile(r"(?:^|\s)#|\s--|\\$")
-"""What ends a requirement in a line of pip's: a comment, an option such as ``--hash``, a line that goes on."""
+_BEHIND: Final = re.compile(r"(?:^|\s)#|\s--|\\$|;")
+"""What ends a requirement: a comment, an option such as ``--hash``, a line that goes on, a condition."""
+_LONGEST: Final = 200
 
 
 def pinned_versions(folder: Path, root: Path) -> Mapping[str, Fact]:
@@ -44,17 +48,16 @@ def _asked_for(folder: Path) -> dict[str, Fact | None]:
     found: dict[str, Fact | None] = {}
     for file in (folder / name for name in PIN_FILES):
         asked: dict[str, set[str | None]] = {}
-        for requirement in _requirements(file):
-            name = canonicalize_name(requirement.name)
-            asked.setdefault(name, set()).add(_only_version(requirement.specifier))
-        for distribution, versions in asked.items():
+        for name, specifier in _requirements(file):
+            asked.setdefault(name, set()).add(_only_version(specifier))
+        for name, versions in asked.items():
             version = versions.pop() if len(versions) == 1 else None
-            if found.get(distribution) is None:
-                found[distribution] = None if version is None else Fact(version, str(file))
+            if found.get(name) is None:
+                found[name] = None if version is None else Fact(version, str(file))
     return found
 
 
-def _requirements(file: Path) -> Iterator[Requirement]:
+def _requirements(file: Path) -> Iterator[tuple[str, SpecifierSet]]:
     try:
         text = read_plain(file, _MOST_BYTES).decode("utf-8-sig", "replace")
         lines = text.splitlines() if file.suffix == ".txt" else _dependencies(parse_toml(text))
@@ -62,10 +65,13 @@ def _requirements(file: Path) -> Iterator[Requirement]:
         return
     for line in lines:
         written = _BEHIND.split(line, maxsplit=1)[0].strip()
-        name = _NAME.match(written)
-        if name is not None and canonicalize_name(name[0]) in TRACKED:
+        found = _NAME.match(written)
+        name = None if found is None else normalized(found[0])
+        if name in TRACKED and len(written) <= _LONGEST:
+            from packaging.requirements import InvalidRequirement, Requirement
+
             try:
-                yield Requirement(written)
+                yield name, Requirement(written).specifier
             except InvalidRequirement:
                 continue
 

@@ -40,6 +40,11 @@ _METADATA_LIMIT = 64 * 1024
 """Name and Version stand at the top; long descriptions follow and are not read."""
 
 
+def normalized(name: str) -> str:
+    """A distribution's name as PyPI compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def installed_versions(interpreter: Path) -> Mapping[str, Fact]:
     """Distribution name (lower case, dashes) to its version, with the metadata folder as source.
 
@@ -63,13 +68,13 @@ def _distributions(folder: Path) -> Iterator[tuple[str, str, Path]]:
         if suffix not in (".dist-info", ".egg-info"):
             continue
         name, _, rest = stem.partition("-")
-        normalized = re.sub(r"[-_.]+", "-", name).lower()
-        if normalized not in TRACKED:
+        distribution = normalized(name)
+        if distribution not in TRACKED:
             continue
         path = folder / entry
         version = _version_in(path) or re.sub(r"-py[\d.]+$", "", rest)
         if version:
-            yield normalized, version, path
+            yield distribution, version, path
 
 
 def _version_in(path: Path) -> str | None:
