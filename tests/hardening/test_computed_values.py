@@ -36,6 +36,17 @@ LAMBDAS = "\n".join(
         *(f"f{n} = lambda: [{', '.join([f'f{n - 1}()'] * 40)}]" for n in range(1, 8)),
     ]
 )
+ASSIGNED_ANEW = "\n".join(
+    [
+        *("import os", 's = os.path.join(os.sep, "a")', "loss = torch.nn.DataParallel(net())(s)"),
+        *(
+            f"if {name}{n}(): {name} = pick({name}, {name}) + {name} * {name} if other() else {name}"
+            for n in range(20)
+            for name in ("s", "loss")
+        ),
+        *("os.makedirs(s)", "torch.load(s)", "loss.backward()"),
+    ]
+)
 ATTACKS = {
     "text doubled": doublings('s = "ab"', "s = s + s"),
     "text doubled in place": doublings('s = "ab"', "s += s"),
@@ -103,3 +114,11 @@ def test_costs_no_more_than_it_is_long(tmp_path: Path, harmless: Measured, name:
     given_up = name in GIVEN_UP
     assert ("`main` does too much to be followed" in attacked.error) is given_up
     assert attacked.out.count("warning[RS401]") == 2 - given_up
+
+
+def test_variables_that_are_assigned_under_many_conditions_are_followed_once(
+    tmp_path: Path, harmless: Measured
+) -> None:
+    attacked = checked(tmp_path / "project", ASSIGNED_ANEW)
+    assert attacked.work < harmless.work * 3
+    assert attacked.out.count("warning[RS401]") >= 1

@@ -30,25 +30,60 @@ def asks_for_the_rank(module: Module, expression: ast.AST, depth: int = _MAXIMUM
     Followed through variables, attributes, conditions on assignments, parameters and what functions of the file
     return.
     """
-    if _word(expression):
-        return True
-    if depth and isinstance(expression, (ast.Name, ast.Attribute)):
-        if isinstance(expression.ctx, ast.Load) and _was_made_by_rank(
-            module, expression, depth - 1
-        ):
+    return _Search(module).asks(expression, depth)
+
+
+class _Search:
+    """For something that tells ranks apart. Each place is looked at once: a variable that is assigned under many
+    conditions leads to itself on many ways."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._seen: set[tuple[ast.AST, int]] = set()
+
+    def asks(self, expression: ast.AST, depth: int) -> bool:
+        if (expression, depth) in self._seen:
+            return False
+        self._seen.add((expression, depth))
+        if _word(expression):
             return True
-    if isinstance(expression, ast.Call):
-        called = module.function_called(expression)
-        if called is not None:
-            return _word(expression.func) or (
-                depth > 0
-                and any(_returns_rank(module, item, depth) for item in module.returns_of(called))
-            )
-    # An object that was made with the rank (``args``, ``self``) has attributes that are the same everywhere.
-    below = 0 if isinstance(expression, ast.Attribute) else depth
-    return any(
-        asks_for_the_rank(module, child, below) for child in ast.iter_child_nodes(expression)
-    )
+        if depth and isinstance(expression, (ast.Name, ast.Attribute)):
+            if isinstance(expression.ctx, ast.Load) and self._was_made_by_rank(
+                expression, depth - 1
+            ):
+                return True
+        if isinstance(expression, ast.Call):
+            called = self._module.function_called(expression)
+            if called is not None:
+                return _word(expression.func) or (
+                    depth > 0
+                    and any(
+                        self._returns_rank(item, depth) for item in self._module.returns_of(called)
+                    )
+                )
+        # An object that was made with the rank (``args``, ``self``) has attributes that are the same everywhere.
+        below = 0 if isinstance(expression, ast.Attribute) else depth
+        return any(self.asks(child, below) for child in ast.iter_child_nodes(expression))
+
+    def _was_made_by_rank(self, node: ast.Name | ast.Attribute, depth: int) -> bool:
+        for value in self._module.values(node).known:
+            if any(self.asks(guard.test, depth) for guard in value.guards):
+                return True
+            if value.node is not node and self.asks(value.node, depth):
+                return True
+        if any(self.asks(value, depth) for value in assigned_to(self._module, node)):
+            return True
+        if isinstance(node, ast.Attribute):
+            cls = self._module.class_of_self(node.value)
+            stores = () if cls is None else self._module.attribute_stores(cls, node.attr)
+            guards = (guard for store in stores for guard in self._module.guards(store))
+            return any(self.asks(guard.test, depth) for guard in guards)
+        return any(self.asks(argument, depth) for argument in arguments_for(self._module, node))
+
+    def _returns_rank(self, leaving: ast.Return, depth: int) -> bool:
+        if leaving.value is not None and self.asks(leaving.value, depth - 1):
+            return True
+        return any(self.asks(guard.test, 0) for guard in self._module.guards(leaving))
 
 
 def identifiers(expression: ast.AST) -> Iterator[str]:
@@ -94,27 +129,3 @@ def assigned_to(module: Module, node: ast.Name | ast.Attribute) -> Iterator[ast.
         value = module.assigned_to_attribute(store)
         if value is not None:
             yield value
-
-
-def _was_made_by_rank(module: Module, node: ast.Name | ast.Attribute, depth: int) -> bool:
-    for value in module.values(node).known:
-        if any(asks_for_the_rank(module, guard.test, depth) for guard in value.guards):
-            return True
-        if value.node is not node and asks_for_the_rank(module, value.node, depth):
-            return True
-    if any(asks_for_the_rank(module, value, depth) for value in assigned_to(module, node)):
-        return True
-    if isinstance(node, ast.Attribute):
-        cls = module.class_of_self(node.value)
-        stores = () if cls is None else module.attribute_stores(cls, node.attr)
-        guards = (guard for store in stores for guard in module.guards(store))
-        return any(asks_for_the_rank(module, guard.test, depth) for guard in guards)
-    return any(
-        asks_for_the_rank(module, argument, depth) for argument in arguments_for(module, node)
-    )
-
-
-def _returns_rank(module: Module, leaving: ast.Return, depth: int) -> bool:
-    if leaving.value is not None and asks_for_the_rank(module, leaving.value, depth - 1):
-        return True
-    return any(asks_for_the_rank(module, guard.test, 0) for guard in module.guards(leaving))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from ranksafe.semantics.guards import Guard, GuardKind
 from ranksafe.semantics.structure import ModuleStructure
@@ -69,6 +69,8 @@ class Values:
 
 
 NOTHING_KNOWN = Values((), False)
+_MOST_VALUES: Final = 32
+"""Of a variable that is assigned anew under many conditions each doubles the ways to it."""
 
 
 def with_guards(values: Values, *guards: Guard) -> Values:
@@ -82,15 +84,14 @@ def with_guards(values: Values, *guards: Guard) -> Values:
 
 
 def merged(parts: list[Values]) -> Values:
-    """All values of several answers; complete if each of them is."""
-    known: list[Value] = []
+    """All values of several answers; complete if each of them is, and they are not too many."""
+    known: dict[tuple[int, tuple[Guard, ...]], Value] = {}
     for part in parts:
         for value in part.known:
-            if not any(
-                value.node is other.node and value.guards == other.guards for other in known
-            ):
-                known.append(value)
-    return Values(tuple(known), all(part.complete for part in parts))
+            known.setdefault((id(value.node), value.guards), value)
+            if len(known) > _MOST_VALUES:
+                return Values(tuple(known.values()), False)
+    return Values(tuple(known.values()), all(part.complete for part in parts))
 
 
 def _negative(node: ast.expr) -> int | float | None:

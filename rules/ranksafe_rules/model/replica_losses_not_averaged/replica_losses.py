@@ -41,7 +41,7 @@ def replica_losses(module: Module, backward: ast.Call) -> ReplicaLosses | None:
     if _is_tried_again(module, backward):
         return None
     loss = _unscaled(function.value)
-    found = _gathered(module, loss, _MAXIMUM_DEPTH)
+    found = _Search(module).gathered(loss, _MAXIMUM_DEPTH)
     return None if found is None else ReplicaLosses(loss, *found)
 
 
@@ -65,53 +65,119 @@ def _unscaled(node: ast.expr) -> ast.expr:
 _Found = tuple[ast.Call, Wrapped]
 
 
-def _gathered(module: Module, node: ast.expr, depth: int) -> _Found | None:
-    """The forward of which an expression is the output, or an element of it, or computed from it element by element."""
-    if depth == 0:
-        return None
-    if isinstance(node, ast.Name):
-        return _of_name(module, node, node, depth)
-    if isinstance(node, ast.Call):
-        return _of_call(module, node, depth)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, _ELEMENTWISE):
-        return _gathered(module, node.left, depth - 1) or _gathered(module, node.right, depth - 1)
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return _gathered(module, node.operand, depth - 1)
-    if isinstance(node, ast.Attribute) and _LOSS.search(node.attr):
-        return _gathered(module, node.value, depth - 1)
-    if isinstance(node, ast.Subscript):
-        return _of_element(module, node, depth)
-    return None
+class _Search:
+    """For the forward that a backward's losses come from. Each place is looked at once: a loss that is added to under
+    many conditions comes from itself on many ways."""
 
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self._known: dict[tuple[ast.AST, int], _Found | None] = {}
 
-def _of_call(module: Module, call: ast.Call, depth: int) -> _Found | None:
-    if isinstance(call.func, (ast.Name, ast.Attribute)):
-        for wrapped in wraps_of(module, call.func).known:
-            if wrapped.how is Wrapper.DATA_PARALLEL and not _has_one_device(module, wrapped):
-                return call, wrapped
-    function = module.function_called(call)
-    if function is None:
+    def gathered(self, node: ast.expr, depth: int) -> _Found | None:
+        """The forward of which an expression is the output, or an element of it, or computed from it element by
+        element."""
+        if depth == 0:
+            return None
+        if isinstance(node, ast.Name):
+            return self._of_name(node, depth)
+        if isinstance(node, ast.Call):
+            return self._of_call(node, depth)
+        if isinstance(node, ast.BinOp) and isinstance(node.op, _ELEMENTWISE):
+            return self.gathered(node.left, depth - 1) or self.gathered(node.right, depth - 1)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return self.gathered(node.operand, depth - 1)
+        if isinstance(node, ast.Attribute) and _LOSS.search(node.attr):
+            return self.gathered(node.value, depth - 1)
+        if isinstance(node, ast.Subscript):
+            return self._of_element(node, depth)
         return None
-    parts = [
-        None if item.value is None else _gathered(module, item.value, depth - 1)
-        for item in module.returns_of(function)
-    ]
-    return parts[0] if parts and all(part is not None for part in parts) else None
+
+    def _of_call(self, call: ast.Call, depth: int) -> _Found | None:
+        if isinstance(call.func, (ast.Name, ast.Attribute)):
+            for wrapped in wraps_of(self.module, call.func).known:
+                if wrapped.how is Wrapper.DATA_PARALLEL and not _has_one_device(
+                    self.module, wrapped
+                ):
+                    return call, wrapped
+        function = self.module.function_called(call)
+        if function is None:
+            return None
+        parts = [
+            None if item.value is None else self.gathered(item.value, depth - 1)
+            for item in self.module.returns_of(function)
+        ]
+        return parts[0] if parts and all(part is not None for part in parts) else None
+
+    def _of_element(self, node: ast.Subscript, depth: int) -> _Found | None:
+        """``output["loss"]``, and ``output[0]`` where the output is certainly not a loss itself."""
+        if not isinstance(node.slice, ast.Constant):
+            return None
+        found = self.gathered(node.value, depth - 1)
+        if found is None or isinstance(node.slice.value, str):
+            return found
+        return found if _returns_several(self.module, found[1]) else None
+
+    def _of_name(self, use: ast.Name, depth: int) -> _Found | None:
+        """All values that a name may have at a place have to be losses of replicas."""
+        scope, bindings = self.module.bindings(use)
+        if scope is None or not bindings:
+            return None
+        reaching = [
+            item
+            for item in self.module.flow.reaching(use, scope, bindings)
+            if not self.module.is_inside(use, self.module.parent(item[0]) or item[0])
+        ]
+        earlier = [
+            item for item in reaching if self.module.order_of(item[0]) < self.module.order_of(use)
+        ]
+        if any(not guards for _, guards in earlier):
+            # Nothing is left of what an iteration before has assigned.
+            reaching = earlier
+        found = [self._of_binding(binding, depth) for binding, _ in reaching]
+        return found[0] if found and all(item is not None for item in found) else None
+
+    def _of_binding(self, binding: ast.AST, depth: int) -> _Found | None:
+        if not isinstance(binding, ast.Name):
+            return None
+        if (binding, depth) not in self._known:
+            self._known[binding, depth] = self._assigned(binding, depth)
+        return self._known[binding, depth]
+
+    def _assigned(self, binding: ast.Name, depth: int) -> _Found | None:
+        statement = self.module.parent(binding)
+        if isinstance(statement, ast.AugAssign) and isinstance(statement.op, _ELEMENTWISE):
+            before = self._of_name(binding, depth - 1) if depth > 1 else None
+            return before or self.gathered(statement.value, depth - 1)
+        if isinstance(statement, (ast.Tuple, ast.List)):
+            unpacked, statement = statement, self.module.parent(statement)
+            if not isinstance(statement, ast.Assign) or unpacked not in statement.targets:
+                return None
+            return self._of_tuple(unpacked, binding, statement.value, depth)
+        if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
+            return None if statement.value is None else self.gathered(statement.value, depth - 1)
+        return None
+
+    def _of_tuple(
+        self, target: ast.Tuple | ast.List, name: ast.Name, value: ast.expr, depth: int
+    ) -> _Found | None:
+        """``loss, logits = model(x)``; of ``a, b = f(x)`` with a function of the file, the element it returns."""
+        if not isinstance(value, ast.Call) or any(isinstance(e, ast.Starred) for e in target.elts):
+            return None
+        function = self.module.function_called(value)
+        if function is None:
+            return self._of_call(value, depth - 1)
+        index = next(i for i, item in enumerate(target.elts) if item is name)
+        parts = []
+        for item in self.module.returns_of(function):
+            if not isinstance(item.value, ast.Tuple) or len(item.value.elts) != len(target.elts):
+                return None
+            parts.append(self.gathered(item.value.elts[index], depth - 1))
+        return parts[0] if parts and all(part is not None for part in parts) else None
 
 
 def _has_one_device(module: Module, wrapped: Wrapped) -> bool:
     """``DataParallel(model, device_ids=[0])`` calls the model itself."""
     return not isinstance(wrapped.place, ast.Call) or listed_devices(module, wrapped.place) == 1
-
-
-def _of_element(module: Module, node: ast.Subscript, depth: int) -> _Found | None:
-    """``output["loss"]``, and ``output[0]`` where the output is certainly not a loss itself."""
-    if not isinstance(node.slice, ast.Constant):
-        return None
-    found = _gathered(module, node.value, depth - 1)
-    if found is None or isinstance(node.slice.value, str):
-        return found
-    return found if _returns_several(module, found[1]) else None
 
 
 def _returns_several(module: Module, wrapped: Wrapped) -> bool:
@@ -127,56 +193,3 @@ def _returns_several(module: Module, wrapped: Wrapped) -> bool:
     forward = None if cls is None else module.method(cls, "forward")
     returns = [] if forward is None else module.returns_of(forward)
     return bool(returns) and all(isinstance(item.value, ast.Tuple) for item in returns)
-
-
-def _of_name(module: Module, name: ast.Name, use: ast.Name, depth: int) -> _Found | None:
-    """All values that a name may have at a place have to be losses of replicas."""
-    scope, bindings = module.bindings(name)
-    if scope is None or not bindings:
-        return None
-    reaching = [
-        item
-        for item in module.flow.reaching(use, scope, bindings)
-        if not module.is_inside(use, module.parent(item[0]) or item[0])
-    ]
-    earlier = [item for item in reaching if module.order_of(item[0]) < module.order_of(use)]
-    if any(not guards for _, guards in earlier):
-        # Nothing is left of what an iteration before has assigned.
-        reaching = earlier
-    found = [_of_binding(module, binding, depth) for binding, _ in reaching]
-    return found[0] if found and all(item is not None for item in found) else None
-
-
-def _of_binding(module: Module, binding: ast.AST, depth: int) -> _Found | None:
-    if not isinstance(binding, ast.Name):
-        return None
-    statement = module.parent(binding)
-    if isinstance(statement, ast.AugAssign) and isinstance(statement.op, _ELEMENTWISE):
-        before = _of_name(module, binding, binding, depth - 1) if depth > 1 else None
-        return before or _gathered(module, statement.value, depth - 1)
-    if isinstance(statement, (ast.Tuple, ast.List)):
-        unpacked, statement = statement, module.parent(statement)
-        if not isinstance(statement, ast.Assign) or unpacked not in statement.targets:
-            return None
-        return _of_tuple(module, unpacked, binding, statement.value, depth)
-    if isinstance(statement, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
-        return None if statement.value is None else _gathered(module, statement.value, depth - 1)
-    return None
-
-
-def _of_tuple(
-    module: Module, target: ast.Tuple | ast.List, name: ast.Name, value: ast.expr, depth: int
-) -> _Found | None:
-    """``loss, logits = model(x)``; of ``a, b = f(x)`` with a function of the file, the element it returns."""
-    if not isinstance(value, ast.Call) or any(isinstance(e, ast.Starred) for e in target.elts):
-        return None
-    function = module.function_called(value)
-    if function is None:
-        return _of_call(module, value, depth - 1)
-    index = next(i for i, item in enumerate(target.elts) if item is name)
-    parts = []
-    for item in module.returns_of(function):
-        if not isinstance(item.value, ast.Tuple) or len(item.value.elts) != len(target.elts):
-            return None
-        parts.append(_gathered(module, item.value.elts[index], depth - 1))
-    return parts[0] if parts and all(part is not None for part in parts) else None
