@@ -15,6 +15,7 @@ from ranksafe.semantics.values import Value
 from ranksafe_rules._shared.every_rank import is_sharded_way
 from ranksafe_rules._shared.origins import arguments_for
 from ranksafe_rules._shared.rank_words import identifiers
+from ranksafe_rules._shared.wrapped_models import is_possible
 
 DISTRIBUTED: Final = "torch.nn.parallel.DistributedDataParallel"
 _MODULE: Final = "torch.nn.Module"
@@ -62,6 +63,8 @@ def saved_wrapper_states(module: Module) -> Iterator[SavedState]:
         wrapping = wrapping_of(module, model)
         if wrapping is Wrapping.NO or not _is_saved(module, call) or _is_chosen(module, call):
             continue
+        if _was_asked(module, model):
+            continue
         loads = [item for item in _loads(module) if _same_name(module, item, model)]
         if any(wrapping_of(module, _receiver(item)) is not Wrapping.NO for item in _loads(module)):
             continue
@@ -71,10 +74,12 @@ def saved_wrapper_states(module: Module) -> Iterator[SavedState]:
 def wrapping_of(module: Module, model: ast.expr, depth: int = _MAXIMUM_DEPTH) -> Wrapping:
     """Whether an expression is a model in its DistributedDataParallel wrapper."""
     found: set[bool] = set()
+    here = module.guards(model)
     for value in _origins(module, model, depth):
         if _unwraps(value):
             return Wrapping.NO
-        found.add(_wraps(module, value.node))
+        if is_possible(module, (*value.guards, *here)):
+            found.add(_wraps(module, value.node))
     if not any(found) and isinstance(model, ast.Name):
         found |= {True} if _is_prepared(module, model) else set()
     if True not in found:
@@ -161,6 +166,16 @@ def _is_chosen(module: Module, call: ast.Call) -> bool:
         return True
     return any(
         _UNWRAPPING.match(word) for guard in module.guards(call) for word in identifiers(guard.test)
+    )
+
+
+def _was_asked(module: Module, model: ast.expr) -> bool:
+    """Whether a condition around a model asks something about it, such as ``is_parallel(model)``."""
+    text = module.text_of(model)
+    return any(
+        isinstance(node, ast.Call) and node.args and module.text_of(node.args[0]) == text
+        for guard in module.guards(model)
+        for node in ast.walk(guard.test)
     )
 
 

@@ -57,6 +57,8 @@ class ForwardPastTheWrapper(Rule):
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """One finding for each forward past a wrapper whose own forward the loss does not have."""
+        if isinstance(node, ast.Call) and _only_reads_gradients(module, node):
+            return
         reported = _reported_before(module, node)
         for loss in _losses(module, node):
             calls = calls_feeding(module, loss)
@@ -88,6 +90,16 @@ class ForwardPastTheWrapper(Rule):
             related=related if isinstance(backward, ast.Call) else [],
             fixes=fixes,
         )
+
+
+def _only_reads_gradients(module: Module, backward: ast.Call) -> bool:
+    """Whether a function begins from no gradients and takes no step with those that it has then, as Grad-CAM does."""
+    function = module.enclosing_function(backward)
+    words = set()
+    for call in [] if function is None else module.nodes(ast.Call, inside=function):
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+            words.add(call.func.attr)
+    return "zero_grad" in words and not any(word.endswith("step") for word in words)
 
 
 def _reported_before(module: Module, node: ast.AST) -> set[ast.Call]:

@@ -70,12 +70,20 @@ def _is_distributed(module: Module, model: ast.expr, launch: LaunchContext) -> b
 
 
 def _block_around(module: Module, backward: ast.Call, forward: ast.Call) -> ast.expr | None:
-    """``model.no_sync`` of a block that holds the backward, where the forward stands in none."""
+    """``model.no_sync`` of a block that holds the backward, where the forward stands in none, and the block has no
+    forward of its own."""
     model = module.text_of(forward.func)
     if any(_no_sync_of(module, model, block) is not None for block in _blocks(module, forward)):
         return None
-    found = (_no_sync_of(module, model, block) for block in _blocks(module, backward))
-    return next((place for place in found if place is not None), None)
+    for block in _blocks(module, backward):
+        place = _no_sync_of(module, model, block)
+        if place is not None:
+            inside = module.nodes(ast.Call, inside=block)
+            has_forward = any(
+                isinstance(call, ast.Call) and module.text_of(call.func) == model for call in inside
+            )
+            return None if has_forward else place
+    return None
 
 
 def _blocks(module: Module, node: ast.AST) -> list[ast.With | ast.AsyncWith]:
