@@ -1,0 +1,1 @@
+"""Findings in public repositories that nobody had used, judged one by one."""
