@@ -213,14 +213,21 @@ def test_configuration_with_one_bad_key_is_used(project: Path, call: Call) -> No
     assert "unknown key `surprise`" in answer.error
 
 
-def test_versions_of_the_projects_environment(project: Path, call: Call) -> None:
-    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
-    packages = project / ".venv/lib/python3.11/site-packages/transformers-4.51.3.dist-info"
+def _install_transformers(project: Path, version: str) -> None:
+    """Into an environment of the project, as far as it is read."""
+    packages = project / f".venv/lib/python3.11/site-packages/transformers-{version}.dist-info"
     packages.mkdir(parents=True)
-    (packages / "METADATA").write_text("Name: transformers\nVersion: 4.51.3\n", encoding="utf-8")
+    (packages / "METADATA").write_text(
+        f"Name: transformers\nVersion: {version}\n", encoding="utf-8"
+    )
     (project / ".venv/pyvenv.cfg").write_text("home = /usr/bin\n", encoding="utf-8")
     (project / ".venv/bin").mkdir()
     (project / ".venv/bin/python").touch()
+
+
+def test_versions_of_the_projects_environment(project: Path, call: Call) -> None:
+    (project / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    _install_transformers(project, "4.51.3")
     assert "4.51.3" in call("check", "--launcher", "accelerate").out
     # As pre-commit starts it: the active environment is that of ranksafe, without torch.
     active = call("check", "--launcher", "accelerate", VIRTUAL_ENV=sys.prefix)
@@ -241,12 +248,7 @@ def test_a_version_that_the_project_asks_for(project: Path, call: Call) -> None:
         "4.52.0"
         in call("check", "--launcher", "accelerate", "--assume", "transformers==4.52.0").out
     )
-    packages = project / ".venv/lib/python3.11/site-packages/transformers-4.50.0.dist-info"
-    packages.mkdir(parents=True)
-    (packages / "METADATA").write_text("Name: transformers\nVersion: 4.50.0\n", encoding="utf-8")
-    (project / ".venv/pyvenv.cfg").write_text("home = /usr/bin\n", encoding="utf-8")
-    (project / ".venv/bin").mkdir()
-    (project / ".venv/bin/python").touch()
+    _install_transformers(project, "4.50.0")
     assert "4.51.3" not in call("check", "--launcher", "accelerate").out
 
 

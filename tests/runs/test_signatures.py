@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -487,14 +487,20 @@ _OF_FACTS = ("extent", "gpu_memory_numbers", "other_ranks", "signals", "timeouts
 )
 def test_what_a_fact_means_is_said_of_its_log(row: Signature) -> None:
     assert row.example is not None
-    told = diagnose(row.example.log)[0].explanation
-    for said, words in (
-        (told.en, row.explanation.en),
-        (told.zh_cn, row.explanation.zh_cn),
-    ):
-        parts = re.split(_VALUES, words)
-        # It may be a part of a longer sentence.
-        assert max(parts, key=len)[1:].rstrip(".。") in said
+    for told, words in _beside_its_words(row, row.example.log):
+        assert _longest_part(words) in told
+
+
+def _beside_its_words(row: Signature, log: str) -> Iterator[tuple[str, str]]:
+    """What is said of a log, and the row's words, in each language."""
+    told = diagnose(log)[0].explanation
+    yield told.en, row.explanation.en
+    yield told.zh_cn, row.explanation.zh_cn
+
+
+def _longest_part(words: str) -> str:
+    """Of a row's words without the values: it may be a part of a longer sentence."""
+    return max(re.split(_VALUES, words), key=len)[1:].rstrip(".。")
 
 
 _OF_GPU_MEMORY = [
@@ -509,12 +515,8 @@ _OF_GPU_MEMORY = [
 )
 def test_no_remedy_is_told_that_the_run_rules_out(row: Signature) -> None:
     assert row.counterexample is not None
-    told = diagnose(row.counterexample.log)[0].explanation
-    for said, words in (
-        (told.en, row.explanation.en),
-        (told.zh_cn, row.explanation.zh_cn),
-    ):
-        assert max(re.split(_VALUES, words), key=len)[1:].rstrip(".。") not in said
+    for told, words in _beside_its_words(row, row.counterexample.log):
+        assert _longest_part(words) not in told
 
 
 @pytest.mark.parametrize(
@@ -522,17 +524,11 @@ def test_no_remedy_is_told_that_the_run_rules_out(row: Signature) -> None:
 )
 def test_what_the_run_does_already_is_told_with_the_words_that_show_it(row: Signature) -> None:
     assert row.example is not None
-    told = diagnose(row.example.log)[0].explanation
-    for said, words in (
-        (told.en, row.explanation.en),
-        (told.zh_cn, row.explanation.zh_cn),
-    ):
-        assert words.split("{")[0].strip(" (（") in said
-    assert "zeRO" not in told.en
-    if row.needs.printed is not None:
-        found = row.needs.printed.search("\n".join(row.example.log.splitlines()))
-        assert found is not None
-        assert f"({found['said']})" in told.en
+    shown = None if row.needs.printed is None else row.needs.printed.search(row.example.log)
+    assert (shown is None) == (row.needs.printed is None)
+    for told, words in _beside_its_words(row, row.example.log):
+        assert words.replace("{said}", shown["said"] if shown else "") in told
+        assert "zeRO" not in told
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,7 @@ def saved_wrapper_states(module: Module) -> Iterator[SavedState]:
             continue
         model = call.func.value
         wrapping = wrapping_of(module, model)
-        if wrapping is Wrapping.NO or not _is_saved(module, call) or _is_chosen(module, call):
-            continue
-        if _was_asked(module, model):
+        if wrapping is Wrapping.NO or not _is_saved(module, call) or _is_chosen(module, model):
             continue
         loads = [item for item in _loads(module) if _same_name(module, item, model)]
         if any(wrapping_of(module, _receiver(item)) is not Wrapping.NO for item in _loads(module)):
@@ -160,22 +158,17 @@ def _saver(module: Module, node: ast.expr) -> ast.Call | None:
     return None
 
 
-def _is_chosen(module: Module, call: ast.Call) -> bool:
-    """Whether a condition asks for the wrapper, or for a strategy whose states have no prefix."""
-    if is_sharded_way(module, call):
-        return True
-    return any(
-        _UNWRAPPING.match(word) for guard in module.guards(call) for word in identifiers(guard.test)
-    )
-
-
-def _was_asked(module: Module, model: ast.expr) -> bool:
-    """Whether a condition around a model asks something about it, such as ``is_parallel(model)``."""
+def _is_chosen(module: Module, model: ast.expr) -> bool:
+    """Whether a condition asks for the wrapper, for a strategy whose states have no prefix, or something about the
+    model (``is_parallel(model)``)."""
     text = module.text_of(model)
-    return any(
-        isinstance(node, ast.Call) and node.args and module.text_of(node.args[0]) == text
+    return is_sharded_way(module, model) or any(
+        any(map(_UNWRAPPING.match, identifiers(guard.test)))
+        or any(
+            isinstance(node, ast.Call) and node.args and module.text_of(node.args[0]) == text
+            for node in ast.walk(guard.test)
+        )
         for guard in module.guards(model)
-        for node in ast.walk(guard.test)
     )
 
 

@@ -19,6 +19,8 @@ from typing import Any
 from tests.corpus.recall.score import check, check_out
 
 HERE = Path(__file__).parent
+ANY_RULE = ""
+"""Of a place that was missed."""
 Row = dict[str, Any]
 
 
@@ -62,9 +64,9 @@ def main() -> None:
         for repository, now in reported_now(options.clones, rows):
             known = {(row["path"], row["line"], row["rule"]) for row in then[repository]}
             new += sum(finding not in known for finding in now)
+            reported = {*now, *((path, line, ANY_RULE) for path, line, _ in now)}
             for row in then[repository]:
-                places = [(path, line) for path, line, code in now if row["rule"] in ("", code)]
-                if (row["path"], row["line"]) in places:
+                if (row["path"], row["line"], row["rule"]) in reported:
                     still[row["verdict"]] += 1
                     if row["verdict"] == options.still:
                         where = f"{repository} {row['path']}:{row['line']}"

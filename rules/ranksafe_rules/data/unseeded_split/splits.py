@@ -48,10 +48,10 @@ def splitter_of(module: Module, call: ast.Call) -> Splitter | None:
     if splitter is None and name is None and isinstance(call.func, ast.Attribute):
         if "datasets" in module.facts.imports:
             splitter = _METHODS.get(call.func.attr)
-        if splitter is _SHUFFLE:
-            return splitter if _is_shared_out(module, call) else None
     if splitter is None or any(keyword.arg is None for keyword in call.keywords):
         return None
+    if splitter is _SHUFFLE:
+        return splitter if _is_shared_out(module, call) else None
     shuffle = module.argument(call, "shuffle") if splitter is not _TORCH else None
     if shuffle is not None and shuffle.only_constant() is not True:
         return None
@@ -61,13 +61,12 @@ def splitter_of(module: Module, call: ast.Call) -> Splitter | None:
 def _is_shared_out(module: Module, call: ast.Call) -> bool:
     """Whether a shuffled dataset, which is loaded here as a whole, is one of which ranks take shares by its indices."""
     assert isinstance(call.func, ast.Attribute)
-    if call.args or any(keyword.arg is None for keyword in call.keywords):
-        return False
     loads = list(loading_calls(module, call.func.value))
-    whole = loads and not any(
-        module.argument_node(load, "streaming") or speaks_of_ranks(load) for load in loads
-    )
-    return bool(whole) and any(module.users_mention(word) for word in _TAKE_SHARES)
+    if call.args or not loads:
+        return False
+    if any(module.argument_node(load, "streaming") or speaks_of_ranks(load) for load in loads):
+        return False
+    return any(map(module.users_mention, _TAKE_SHARES))
 
 
 def is_open(module: Module, call: ast.Call, splitter: Splitter) -> bool:

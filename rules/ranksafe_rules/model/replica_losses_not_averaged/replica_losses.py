@@ -70,7 +70,7 @@ class _Search:
     many conditions comes from itself on many ways."""
 
     def __init__(self, module: Module) -> None:
-        self.module = module
+        self._module = module
         self._known: dict[tuple[ast.AST, int], _Found | None] = {}
 
     def gathered(self, node: ast.expr, depth: int) -> _Found | None:
@@ -94,17 +94,17 @@ class _Search:
 
     def _of_call(self, call: ast.Call, depth: int) -> _Found | None:
         if isinstance(call.func, (ast.Name, ast.Attribute)):
-            for wrapped in wraps_of(self.module, call.func).known:
+            for wrapped in wraps_of(self._module, call.func).known:
                 if wrapped.how is Wrapper.DATA_PARALLEL and not _has_one_device(
-                    self.module, wrapped
+                    self._module, wrapped
                 ):
                     return call, wrapped
-        function = self.module.function_called(call)
+        function = self._module.function_called(call)
         if function is None:
             return None
         parts = [
             None if item.value is None else self.gathered(item.value, depth - 1)
-            for item in self.module.returns_of(function)
+            for item in self._module.returns_of(function)
         ]
         return parts[0] if parts and all(part is not None for part in parts) else None
 
@@ -115,20 +115,20 @@ class _Search:
         found = self.gathered(node.value, depth - 1)
         if found is None or isinstance(node.slice.value, str):
             return found
-        return found if _returns_several(self.module, found[1]) else None
+        return found if _returns_several(self._module, found[1]) else None
 
     def _of_name(self, use: ast.Name, depth: int) -> _Found | None:
         """All values that a name may have at a place have to be losses of replicas."""
-        scope, bindings = self.module.bindings(use)
+        scope, bindings = self._module.bindings(use)
         if scope is None or not bindings:
             return None
         reaching = [
             item
-            for item in self.module.flow.reaching(use, scope, bindings)
-            if not self.module.is_inside(use, self.module.parent(item[0]) or item[0])
+            for item in self._module.flow.reaching(use, scope, bindings)
+            if not self._module.is_inside(use, self._module.parent(item[0]) or item[0])
         ]
         earlier = [
-            item for item in reaching if self.module.order_of(item[0]) < self.module.order_of(use)
+            item for item in reaching if self._module.order_of(item[0]) < self._module.order_of(use)
         ]
         if any(not guards for _, guards in earlier):
             # Nothing is left of what an iteration before has assigned.
@@ -144,12 +144,12 @@ class _Search:
         return self._known[binding, depth]
 
     def _assigned(self, binding: ast.Name, depth: int) -> _Found | None:
-        statement = self.module.parent(binding)
+        statement = self._module.parent(binding)
         if isinstance(statement, ast.AugAssign) and isinstance(statement.op, _ELEMENTWISE):
             before = self._of_name(binding, depth - 1) if depth > 1 else None
             return before or self.gathered(statement.value, depth - 1)
         if isinstance(statement, (ast.Tuple, ast.List)):
-            unpacked, statement = statement, self.module.parent(statement)
+            unpacked, statement = statement, self._module.parent(statement)
             if not isinstance(statement, ast.Assign) or unpacked not in statement.targets:
                 return None
             return self._of_tuple(unpacked, binding, statement.value, depth)
@@ -163,12 +163,12 @@ class _Search:
         """``loss, logits = model(x)``; of ``a, b = f(x)`` with a function of the file, the element it returns."""
         if not isinstance(value, ast.Call) or any(isinstance(e, ast.Starred) for e in target.elts):
             return None
-        function = self.module.function_called(value)
+        function = self._module.function_called(value)
         if function is None:
             return self._of_call(value, depth - 1)
         index = next(i for i, item in enumerate(target.elts) if item is name)
         parts = []
-        for item in self.module.returns_of(function):
+        for item in self._module.returns_of(function):
             if not isinstance(item.value, ast.Tuple) or len(item.value.elts) != len(target.elts):
                 return None
             parts.append(self.gathered(item.value.elts[index], depth - 1))
