@@ -208,7 +208,7 @@ def test_facts_of_an_entry_script() -> None:
 
 def test_setting_a_launcher_variable_is_no_evidence() -> None:
     module = module_of('import os\nos.environ["WORLD_SIZE"] = "1"\nrank = os.environ.get("RANK")\n')
-    assert [word for word, _ in module.facts.launcher_evidence] == ["RANK"]
+    assert [item.what for item in module.facts.launcher_evidence] == ["RANK"]
 
 
 def test_project_knows_whose_models_are_replicated(tmp_path: Path) -> None:
@@ -254,4 +254,4 @@ def test_base_class_in_another_file(tmp_path: Path) -> None:
 )
 def test_usage_in_the_docstring_is_launcher_evidence(docstring: str, words: list[str]) -> None:
     module = module_of(f'"""{docstring}"""\nimport torch\n')
-    assert [word for word, _ in module.facts.launcher_evidence] == words
+    assert [item.what for item in module.facts.launcher_evidence] == words

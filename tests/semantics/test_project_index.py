@@ -259,6 +259,7 @@ COMMANDS = {
 OTHER_COMMANDS = {
     "plain python": "python tools/train.py\n",
     "one process": "torchrun --nproc_per_node=1 tools/train.py\n",
+    "one process by a variable": "export NGPU=1\ntorchrun --nproc_per_node=${NGPU} tools/train.py\n",
     "an option": "python tools/train.py --deepspeed ds.json && python tools/train.py\n",
     "another script": "torchrun tools/evaluate.py\n",
     "a module of a library": "torchrun -m other.train\n",

@@ -10,6 +10,8 @@ from typing import Final
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import callee_name
 
+from ranksafe_rules._shared.parameters import WITHOUT_PARAMETERS
+
 CURRENT: Final = re.compile(r"cuda")
 """A device string without a number: the current device, GPU 0 where nobody chose one."""
 OPEN_NUMBER: Final = re.compile(r"cuda:(%[ds]|\{\w*\})?")
@@ -144,11 +146,27 @@ def is_named_in_file(
 def is_on_current_device(module: Module, call: ast.Call) -> bool:
     """Whether a call puts something on the current device: ``x.cuda()``, ``x.to("cuda")``, ``device="cuda"``."""
     if isinstance(call.func, ast.Attribute) and module.qualified_name(call.func) is None:
-        if call.func.attr == "cuda" and not call.args and not call.keywords:
-            return True
-        if call.func.attr == "to" and call.args and _is_current(module, call.args[0]):
-            return True
+        is_current = (
+            (call.func.attr == "cuda" and not call.args and not call.keywords)
+            or (call.func.attr == "to" and call.args and _is_current(module, call.args[0]))
+        )  # fmt: skip
+        if is_current:
+            return not _holds_no_tensor(module, call.func.value)
     return any(item.arg == "device" and _is_current(module, item.value) for item in call.keywords)
+
+
+def _holds_no_tensor(module: Module, moved: ast.expr) -> bool:
+    """Whether what is moved is a layer or a loss of torch without parameters, weights of classes included: nothing of
+    it comes to a GPU."""
+    made = module.values(moved).known
+    return bool(made) and all(
+        isinstance(value.node, ast.Call)
+        and (module.qualified_name(value.node.func) or "").startswith("torch.nn.")
+        and callee_name(value.node) in WITHOUT_PARAMETERS
+        and not value.node.args
+        and all(word.arg not in (None, "weight", "pos_weight") for word in value.node.keywords)
+        for value in made
+    )
 
 
 def _is_current(module: Module, device: ast.expr) -> bool:

@@ -13,7 +13,7 @@ from ranksafe.semantics.guards import Guard
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.structure import Function
 
-from ranksafe_rules._shared.processes import Certainty, several_processes
+from ranksafe_rules._shared.processes import Certainty, launchers_shown, several_processes
 from ranksafe_rules._shared.rank_words import (
     asks_for_the_rank,
     assigned_to,
@@ -58,6 +58,13 @@ _ALL_RANKS: Final = (
 )
 """Last words of calls that hang or make no sense unless all ranks come: a function that makes one without a condition
 runs on all of them."""
+_GROUP_MAKERS: Final = (
+    *sorted(_STARTERS),
+    "init_process_group",
+    "init_device_mesh",
+    "init_distributed",
+    "Accelerator",
+)
 _QUESTIONS: Final = frozenset({"torch.distributed.get_rank", "torch.distributed.get_world_size"})
 _ONE_PROCESS: Final = re.compile(r"--(nproc[-_]per[-_]node|num[-_]processes|num_gpus)[ =]1\b")
 _WORKERS: Final = frozenset({"ray", "submitit", "dask", "pyspark"})
@@ -74,9 +81,10 @@ def every_rank(module: Module, launch: LaunchContext) -> Certainty:
     if sure < Certainty.SHOWN:
         return sure
     facts = module.facts
-    asked_only = all(what in _QUESTIONS for what, _ in facts.launcher_evidence)
+    launchers = launchers_shown(module)
+    asked_only = all(what in _QUESTIONS for what in launchers)
     shown = bool(
-        (facts.launcher_evidence and not asked_only)
+        (launchers and not asked_only)
         or facts.accelerator
         or facts.distributed_data_parallel
         or facts.trainers
@@ -107,6 +115,7 @@ def kept_to_some_ranks(module: Module, node: ast.AST) -> bool:
     function = module.enclosing_function(node)
     return (
         _in_a_rank_block(module, node)
+        or _in_the_other_arm(module, node)
         or _after_an_exit(module, node, function)
         or (function is not None and any(map(_decorated, function.decorator_list)))
     )
@@ -319,6 +328,32 @@ def _in_a_rank_block(module: Module, node: ast.AST) -> bool:
             return True
         current = module.parent(current)
     return False
+
+
+def _in_the_other_arm(module: Module, node: ast.AST) -> bool:
+    """Whether a condition sends ``node`` one way and all that makes the file's process group the other:
+    ``if mode == "single": run_alone() else: run_in_a_group()``."""
+    made = [call for name in _GROUP_MAKERS for call in module.calls_written(name)]
+    current = module.parent(node) if made else None
+    while current is not None and not isinstance(current, _FUNCTIONS):
+        if isinstance(current, ast.If) and not module.is_inside(node, current.test):
+            here = any(module.is_inside(node, statement) for statement in current.body)
+            other = current.orelse if here else current.body
+            if all(_only_through(module, call, other, _MAXIMUM_DEPTH) for call in made):
+                return True
+        current = module.parent(current)
+    return False
+
+
+def _only_through(module: Module, node: ast.AST, arm: list[ast.stmt], depth: int) -> bool:
+    """Whether every known way to ``node`` leads through the statements of an arm."""
+    if any(module.is_inside(node, statement) for statement in arm):
+        return True
+    function = module.enclosing_function(node)
+    if function is None or depth == 0:
+        return False
+    calls = list(callers(module, function, certain=False))
+    return bool(calls) and all(_only_through(module, call, arm, depth - 1) for call in calls)
 
 
 def _one_by_one(item: ast.withitem) -> bool:

@@ -20,7 +20,7 @@ _WITH_WEIGHT = frozenset(
     }
     | {f"{kind}{size}d" for kind in ("Conv", "ConvTranspose", "BatchNorm") for size in (1, 2, 3)}
 )
-_WITHOUT_PARAMETERS = frozenset(
+WITHOUT_PARAMETERS = frozenset(
     {
         "ReLU",
         "GELU",
@@ -128,4 +128,4 @@ def _weight(view: ReplicatedClass, store: Store) -> str | None:
 
 
 def _has_no_parameters(view: ReplicatedClass, store: Store) -> bool:
-    return _made_by(view, store.value) in _WITHOUT_PARAMETERS or store.attribute in view.buffers
+    return _made_by(view, store.value) in WITHOUT_PARAMETERS or store.attribute in view.buffers

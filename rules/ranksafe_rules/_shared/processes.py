@@ -45,13 +45,21 @@ def several_processes(
     if launch.launcher is Launcher.PYTHON:
         return Certainty.NEVER
     facts = module.facts
-    if facts.launcher_evidence:
+    if launchers_shown(module):
         return Certainty.SHOWN
     if is_unit_test(module):
         return Certainty.SHOWN if module.launch_commands() else Certainty.NEVER
     if facts.accelerator or facts.distributed_data_parallel:
         return Certainty.SHOWN
     return Certainty.SHOWN if module.launch_commands() else Certainty.POSSIBLE
+
+
+def launchers_shown(module: Module) -> list[str]:
+    """What in the file shows a launcher, and is no remainder."""
+    shown = module.facts.launcher_evidence
+    if not shown or is_named_as_test(module) or module.calls_written("Fire"):
+        return [what for what, _, _ in shown]  # Their functions are found by their names.
+    return [what for what, _, function in shown if function is None or not module.is_idle(function)]
 
 
 def is_named_as_test(module: Module) -> bool:

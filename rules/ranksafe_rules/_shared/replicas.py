@@ -11,6 +11,7 @@ from ranksafe.semantics.facts import DATA_PARALLEL, TRAINER
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.plain_python import data_parallel_possible
+from ranksafe_rules._shared.processes import launchers_shown
 
 MODULE = "torch.nn.Module"
 _BESIDE_MODELS = re.compile(r"(Loss|Losses|Criterion|Metric|Metrics)$")
@@ -38,7 +39,7 @@ def meets_several_processes(module: Module, launch: LaunchContext) -> bool:
     if launch.assumed_gpus < 2:
         return False
     facts = module.facts
-    if facts.launcher_evidence or facts.distributed_data_parallel or facts.accelerator:
+    if launchers_shown(module) or facts.distributed_data_parallel or facts.accelerator:
         return True
     trains = bool(facts.trainers) or facts.is_entry
     return launch.launcher.starts_one_process_per_gpu and trains

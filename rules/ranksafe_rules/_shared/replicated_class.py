@@ -154,7 +154,11 @@ class ReplicatedClass:
         }
         for store in self.stores:
             if store.attribute in read and store.value is not None:
-                names |= {item.attr for item in self.attributes(store.value)}
+                names |= {
+                    item.attr
+                    for item in self.attributes(store.value)
+                    if not self._is_called_here(item)
+                }
         calls = (call for method in reached for call in self.nodes(ast.Call, method))
         if any(self._looks_itself_up(call) for call in calls):
             names |= {
@@ -164,6 +168,11 @@ class ReplicatedClass:
                 if isinstance(item.value, str)
             }
         return names & self.methods.keys()
+
+    def _is_called_here(self, attribute: ast.Attribute) -> bool:
+        """Whether a method runs where it is named, and what is kept is its result."""
+        call = self.module.parent(attribute)
+        return isinstance(call, ast.Call) and call.func is attribute
 
     def _looks_itself_up(self, call: ast.Call) -> bool:
         """``getattr(self, name)``"""

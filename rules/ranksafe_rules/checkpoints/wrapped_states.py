@@ -15,6 +15,7 @@ from ranksafe.semantics.values import Value
 from ranksafe_rules._shared.every_rank import is_sharded_way
 from ranksafe_rules._shared.origins import arguments_for
 from ranksafe_rules._shared.rank_words import identifiers
+from ranksafe_rules._shared.trails.functions import Called, called
 from ranksafe_rules._shared.wrapped_models import is_possible
 
 DISTRIBUTED: Final = "torch.nn.parallel.DistributedDataParallel"
@@ -65,6 +66,8 @@ def saved_wrapper_states(module: Module) -> Iterator[SavedState]:
             continue
         loads = [item for item in _loads(module) if _same_name(module, item, model)]
         if any(wrapping_of(module, _receiver(item)) is not Wrapping.NO for item in _loads(module)):
+            continue
+        if _is_handed_to_a_loader(module, model):
             continue
         yield SavedState(call, model, wrapping, loads[0] if loads else None)
 
@@ -183,6 +186,33 @@ def _loads(module: Module) -> list[ast.Call]:
 def _receiver(load: ast.Call) -> ast.expr:
     assert isinstance(load.func, ast.Attribute)
     return load.func.value
+
+
+def _is_handed_to_a_loader(module: Module, model: ast.expr) -> bool:
+    """Whether the wrapper goes to a function of the project that loads into it, and so finds the keys as saved:
+    ``load_checkpoint(path, model=model)``."""
+    if not isinstance(model, ast.Name):
+        return False
+    for use in module.loads_of_same_name(model):
+        given: int | str
+        parent: ast.AST | None = module.parent(use)
+        given = parent.arg or "" if isinstance(parent, ast.keyword) else 0
+        call = module.parent(parent) if isinstance(parent, ast.keyword) else parent
+        if not isinstance(call, ast.Call) or call.func is use:
+            continue
+        if use in call.args:
+            given = call.args.index(use)
+        found = called(module, call)
+        parameter = None if found is None else found.parameter(given)
+        if found is None or parameter is None or wrapping_of(module, use) is Wrapping.NO:
+            continue
+        if any(_is_parameter(found, _receiver(load), parameter) for load in _loads(found.module)):
+            return True
+    return False
+
+
+def _is_parameter(where: Called, node: ast.expr, parameter: ast.arg) -> bool:
+    return isinstance(node, ast.Name) and parameter in where.module.bindings(node)[1]
 
 
 def _same_name(module: Module, load: ast.Call, model: ast.expr) -> bool:

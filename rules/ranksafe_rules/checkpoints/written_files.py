@@ -45,7 +45,7 @@ MENTIONS: Final = frozenset(f"{word}(" for word in (*_WORDS, *_METHODS, *_PATH_M
 _WRITING: Final = frozenset("wx")
 _LOOKS_FIRST: Final = re.compile(r"exists|is_?file|is_?dir|cache", re.IGNORECASE)
 _RESULT: Final = re.compile(
-    r"result|metric|pred|output|(^|_)acc|loss|score|eval|answer|response|generat|loader|history|stats|summary",
+    r"result|metric|pred|output|(^|_)acc|loss|score|eval|answer|response|generat|(?-i:loader)|history|stats|summary",
     re.IGNORECASE,
 )
 _SMALL: Final = re.compile(
@@ -65,12 +65,15 @@ class Write:
 
 
 def writes_on_every_rank(module: Module, launch: LaunchContext) -> Iterator[Write]:
-    """The calls of the file that write one file from all ranks, in source order."""
-    found = [
-        Write(call, path, _is_alike(module, call))
-        for call, path in _writes(module)
-        if _is_shared(module, call, path, launch)
-    ]
+    """The calls of the file that write one file from all ranks, in source order; what is alike only where the program
+    reads it again: else the file is right in the end."""
+    found = []
+    for call, path in _writes(module):
+        alike = _is_alike(module, call)
+        if alike and not _is_used_again(module, path):
+            continue
+        if _is_shared(module, call, path, launch):
+            found.append(Write(call, path, alike))
     yield from sorted(found, key=lambda write: module.order_of(write.call))
 
 
@@ -124,6 +127,18 @@ def _looks_first(module: Module, call: ast.Call) -> bool:
         _LOOKS_FIRST.search(word)
         for guard in module.guards(call)
         for word in names_behind(module, guard.test)
+    )
+
+
+def _is_used_again(module: Module, path: ast.expr) -> bool:
+    """Whether the program names what it has written once more, or may do so elsewhere: in an attribute."""
+    if isinstance(path, ast.Attribute):
+        return True
+    if isinstance(path, ast.Name):
+        return len(module.loads_of_same_name(path)) > 1
+    written = module.text_of(path)
+    return any(
+        other is not path and module.text_of(other) == written for other in module.nodes(type(path))
     )
 
 

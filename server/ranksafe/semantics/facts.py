@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.imports import Imports
@@ -13,6 +14,7 @@ from ranksafe.semantics.names import Names
 from ranksafe.semantics.structure import ModuleStructure
 from ranksafe.semantics.types import Types
 from ranksafe.semantics.units import Unit
+from ranksafe.semantics.walking import FUNCTIONS
 from ranksafe.source.position import Range
 
 TRAINER = "transformers.Trainer"
@@ -62,15 +64,24 @@ OF_SEVERAL_PROCESSES = ("init_process_group", "DistributedDataParallel", "Accele
 """Words of a file that is started as several processes."""
 
 
+class Evidence(NamedTuple):
+    """Something that shows a launcher."""
+
+    what: str
+    place: Range
+    function: str | None
+    """The function at the file's top level, without decorators, in which it stands."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModuleFacts:
     """What the file (and, where ``project_`` is in the name, the project) shows. Ranges can be related places."""
 
     is_entry: bool
     """Has a main guard, or a training call at module level."""
-    launcher_evidence: tuple[tuple[str, Range], ...]
+    launcher_evidence: tuple[Evidence, ...]
     """Reads of launcher variables, process-group set-up, spawn and notebook launchers, and a launch command in the
-    module's docstring: what, and where."""
+    module's docstring."""
     accelerator: tuple[Range, ...]
     """Constructions of Accelerator or PartialState."""
     trainers: tuple[tuple[str, Range], ...]
@@ -107,7 +118,11 @@ def facts_of_module(
     module: ModuleStructure, parts: list[UnitFacts], imports: Imports
 ) -> ModuleFacts:
     """Put the parts together, with what the project does with the classes of the file."""
-    launcher = tuple((w, module.range_of(n)) for p in parts for w, n in p.launcher_evidence)
+    launcher = tuple(
+        Evidence(w, module.range_of(n), top_level_function(module, n))
+        for p in parts
+        for w, n in p.launcher_evidence
+    )
     trainers = tuple((w, module.range_of(n)) for p in parts for w, n in p.trainers)
     data_parallel = tuple(module.range_of(n) for p in parts for n in p.data_parallel)
     trains = bool(trainers) and not launcher
@@ -130,6 +145,14 @@ def facts_of_module(
         project_trains_with_trainer=trains,
         project_wraps_data_parallel=wraps,
     )
+
+
+def top_level_function(module: ModuleStructure, node: ast.AST) -> str | None:
+    """The name of the function at the file's top level, without decorators, that holds a node."""
+    parent = module.parent(node)
+    while parent is not None and not isinstance(parent, ast.Module):
+        node, parent = parent, module.parent(parent)
+    return node.name if isinstance(node, FUNCTIONS) and not node.decorator_list else None
 
 
 def facts_of_unit(module: ModuleStructure, names: Names, types: Types, unit: Unit) -> UnitFacts:

@@ -15,7 +15,13 @@ from typing import Any
 from ranksafe.pausing import pause_point
 from ranksafe.semantics.control_flow import ControlFlow
 from ranksafe.semantics.cross_file import LaunchCommand, Project
-from ranksafe.semantics.facts import ModuleFacts, UnitFacts, facts_of_module, facts_of_unit
+from ranksafe.semantics.facts import (
+    ModuleFacts,
+    UnitFacts,
+    facts_of_module,
+    facts_of_unit,
+    top_level_function,
+)
 from ranksafe.semantics.guards import Guard, GuardKind
 from ranksafe.semantics.imports import Imports
 from ranksafe.semantics.names import Names
@@ -25,6 +31,7 @@ from ranksafe.semantics.unit_store import ReadKey
 from ranksafe.semantics.units import Unit, callee_name
 from ranksafe.semantics.value_flow import ValueFlow
 from ranksafe.semantics.values import Value, Values
+from ranksafe.semantics.walking import FUNCTIONS
 from ranksafe.semantics.wrapping import may_wrap
 from ranksafe.source.recovery import parse_tolerantly
 from ranksafe.source.text import SourceText, stands_in_code, without_comment_lines
@@ -339,15 +346,47 @@ class Module(ModuleStructure):
         """The other files of the project that import this one, directly or through others, and in which a word stands
         outside comments: the name of a function of this file, to see who calls it. ``most``: none where there are
         more."""
+        project, users = self.project, self._files_of_users_saying(word)
+        if project is None or (most is not None and len(users) > most):
+            return []
+        found = [self._other_file(project, project.module_name(path), path) for path in users]
+        return [other for other in found if other is not None]
+
+    def _files_of_users_saying(self, word: str) -> list[Path]:
         project, asker = self.project, self._asker
         if project is None or self.path is None or asker.path is None:
             return []
         asker.imports.asked_project = True
-        users = project.users_saying(Path(self.path), word, asker=Path(asker.path))
-        if most is not None and len(users) > most:
-            return []
-        found = [self._other_file(project, project.module_name(path), path) for path in users]
-        return [other for other in found if other is not None]
+        return project.users_saying(Path(self.path), word, asker=Path(asker.path))
+
+    def is_idle(self, function: str) -> bool:
+        """Whether neither this script nor a file that imports it uses a function of the script's, or only other such
+        functions do: a remainder."""
+        if not self.facts.is_entry or any(map(self.calls_written, ("globals", "locals"))):
+            return False
+        pending, seen = [function], {function}
+        while pending:
+            name = pending.pop()
+            users = {
+                top_level_function(self, use) for use in self._uses_of_functions().get(name, ())
+            }
+            if None in users or self._files_of_users_saying(name):
+                return False
+            pending += [user for user in users if user is not None and user not in seen]
+            seen.update(pending)
+        return True
+
+    def _uses_of_functions(self) -> dict[str, list[ast.Name]]:
+        def find(_tree: ast.AST, _depth: int) -> dict[str, list[ast.Name]]:
+            found: dict[str, list[ast.Name]] = {}
+            for use in self.nodes(ast.Name):
+                if isinstance(use, ast.Name) and isinstance(use.ctx, ast.Load):
+                    if any(isinstance(item, FUNCTIONS) for item in self.bindings(use)[1]):
+                        found.setdefault(use.id, []).append(use)
+            return found
+
+        found: dict[str, list[ast.Name]] = self.memoized("uses of functions", self.tree, 0, find)
+        return found
 
     def plain_start(self) -> LaunchCommand | None:
         """A command with which a shell script of the project's or a README starts this file with plain python, if none

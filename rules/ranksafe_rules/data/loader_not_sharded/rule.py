@@ -30,9 +30,10 @@ _SHUFFLED: Final = Translated(
     "一个 epoch 和单卡一样长，每个样本会被每个 rank 各用一次（若所有 rank 的随机种子相同，连批次都一样）",
 )
 _IN_ORDER: Final = Translated(
-    "Every rank trains on the same batches: DistributedDataParallel does not split the data, and neither does this "
-    "loader, so that the other GPUs add nothing",
-    "所有 rank 训练的批次完全相同：DistributedDataParallel 不划分数据，这个 DataLoader 也没有，其余 GPU 没有任何贡献",
+    "Every rank trains on the whole dataset in its order: DistributedDataParallel does not split the data, and neither "
+    "does this loader, so that ranks with the same dataset get the same batches and the other GPUs add nothing",
+    "每个 rank 都按顺序遍历整个数据集：DistributedDataParallel 不划分数据，这个 DataLoader 也没有；"
+    "各 rank 的数据集若相同，批次也完全相同，其余 GPU 没有任何贡献",
 )
 _WRAP: Final = Translated("The model is trained on several ranks", "模型在多个 rank 上训练")
 _FIX: Final = Translated(

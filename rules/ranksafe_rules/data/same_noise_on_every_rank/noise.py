@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from ranksafe.semantics.module import Module
@@ -22,6 +23,7 @@ SEEDS_TORCH: Final = (
     "transformers.set_seed",
 )  # fmt: skip
 """Read in torch 2.13.0 (``manual_seed`` seeds the GPUs, too), accelerate 1.15.0 and transformers 5.23.0."""
+_ON_GPUS_ONLY: Final = frozenset(name for name in SEEDS_TORCH if name.startswith("torch.cuda."))
 _LIKE: Final = ("torch.randn_like", "torch.rand_like")
 _SIZED: Final = {"torch.randn": 0, "torch.rand": 0, "torch.randint": 2, "torch.normal": 0}
 """Where the size begins among the positional arguments; ``torch.normal`` takes tensors of means and deviations."""
@@ -37,7 +39,16 @@ _STEPS: Final = 2
 _MOST_FUNCTIONS: Final = 40
 
 
-def seeds_alike(module: Module) -> ast.Call | None:
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A call that gives torch the same seed on all ranks."""
+
+    call: ast.Call
+    of_gpus_only: bool
+    """Whether nothing in the file seeds the generator of the CPU."""
+
+
+def seeds_alike(module: Module) -> Seed | None:
     """The call that gives torch the same seed on all ranks; None where the file also seeds by rank, or may do."""
     if module.code_says(_may_seed_by_rank):
         return None
@@ -48,16 +59,20 @@ def seeds_alike(module: Module) -> ast.Call | None:
                 return None
             if any(word.arg in (None, "device_specific") for word in call.keywords):
                 return None
-            if _is_outermost(module, call) and _seeds_torch(module, call):
-                found.append(call)
-    return min(found, key=module.order_of, default=None)
+            seeded = _seeding_of_torch(module, call) if _is_outermost(module, call) else set()
+            if seeded:
+                found.append(Seed(call, all(name in _ON_GPUS_ONLY for name in seeded)))
+    first = min(found, key=lambda seed: module.order_of(seed.call), default=None)
+    if first is None:
+        return None
+    return Seed(first.call, all(seed.of_gpus_only for seed in found))
 
 
-def drawn_in_training(module: Module) -> Iterator[tuple[Module, ast.Call]]:
+def drawn_in_training(module: Module, seed: Seed) -> Iterator[tuple[Module, ast.Call]]:
     """The random tensors of a training step: what is drawn in the loop, or else the function, that goes backward, and
     in the functions that are called there; each with its file.
 
-    Not what is drawn without gradients: samples to look at.
+    Not what is drawn without gradients: samples to look at; nor what a seed of GPUs says nothing of.
     """
     seen: set[int] = set()
     for backward in module.calls_written("backward"):
@@ -65,7 +80,15 @@ def drawn_in_training(module: Module) -> Iterator[tuple[Module, ast.Call]]:
             loops_around(module, backward), module.enclosing_function(backward)
         )
         if region is not None:
-            yield from _drawn(module, region, _STEPS, seen)
+            for file, draw in _drawn(module, region, _STEPS, seen):
+                if not (seed.of_gpus_only and _is_on_the_cpu(file, draw)):
+                    yield file, draw
+
+
+def _is_on_the_cpu(module: Module, draw: ast.Call) -> bool:
+    """Whether torch draws from the generator of the CPU: the call names no device."""
+    is_sized = module.qualified_name(draw.func) in _SIZED
+    return is_sized and all(word.arg != "device" for word in draw.keywords)
 
 
 def _drawn(
@@ -122,13 +145,19 @@ def _is_outermost(module: Module, call: ast.Call) -> bool:
     return function is None or "seed" not in function.name.lower()
 
 
-def _seeds_torch(module: Module, call: ast.Call) -> bool:
-    if module.qualified_name(call.func) in SEEDS_TORCH:
-        return True
+def _seeding_of_torch(module: Module, call: ast.Call) -> set[str]:
+    """The functions of torch and its kin that a call seeds with, itself or in the project's function that it runs."""
+    name = module.qualified_name(call.func)
+    if name in SEEDS_TORCH:
+        return {name}
     found = called(module, call)
     if found is None or found.module.code_says(_may_seed_by_rank):
-        return False
-    return any(True for _ in found.module.calls(*SEEDS_TORCH, inside=found.function))
+        return set()
+    names = map(
+        found.module.qualified_name,
+        (seed.func for seed in found.module.calls(*SEEDS_TORCH, inside=found.function)),
+    )
+    return {name for name in names if name is not None}
 
 
 def _may_seed_by_rank(text: str) -> bool:

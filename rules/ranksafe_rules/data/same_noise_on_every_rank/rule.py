@@ -60,9 +60,9 @@ class SameNoiseOnEveryRank(Rule):
             return
         # A test compares ranks that were given the same.
         seed = None if is_named_as_test(module) else seeds_alike(module)
-        if seed is None or not may_run_on_every_rank(module, seed):
+        if seed is None or not may_run_on_every_rank(module, seed.call):
             return
-        draws = list(islice(drawn_in_training(module), _MOST_SHOWN))
+        draws = list(islice(drawn_in_training(module, seed), _MOST_SHOWN))
         if not draws:
             return
         file, first = draws[0]
@@ -71,11 +71,11 @@ class SameNoiseOnEveryRank(Rule):
         ]
         yield self.finding(
             module,
-            seed.func,
+            seed.call.func,
             _MESSAGE.filled(draw=in_one_line(file.text_of(first))),
-            level=Level.INFORMATION if _is_optional(module, seed) else Level.WARNING,
+            level=Level.INFORMATION if _is_optional(module, seed.call) else Level.WARNING,
             related=related,
-            fixes=_offers(module, seed),
+            fixes=_offers(module, seed.call),
         )
 
 

@@ -117,13 +117,13 @@ class LocalRankOptionRule(Rule):
 def _consequence(module: Module, option: LocalRankOption) -> tuple[Translated, Level] | None:
     """What happens to a script with the option, as far as the file shows it."""
     used = reads(module)
+    if not used:
+        return None  # It stands there for a launcher that passes it, and no command shows one.
     if module.calls_written("parse_known_args"):
         # With two parsers in the file it is not clear which of them has the option.
-        if not used or option.is_required or module.calls_written("parse_args"):
+        if option.is_required or module.calls_written("parse_args"):
             return None
         message = _SWALLOWED
-    elif not used:
-        return _STOPS, Level.INFORMATION
     elif option.is_required:
         return _STOPS, Level.WARNING
     else:

@@ -41,6 +41,8 @@ _READ_BY_USERS: Final = frozenset({".sh", ".bash", ".zsh", ".md", ".rst"})
 _ONE_PROCESS: Final = re.compile(
     r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus)[ \t=]+1(?!\S)"
 )
+_NUMBER_ASSIGNED: Final = re.compile(r"(?:export[ \t]+)?(\w+)=[\"']?(\d+)[\"']?")
+_VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _TARGET: Final = re.compile(
     r"(?<=[\s\"'])(?:(?:-m|--module)[ \t]+([A-Za-z_][\w.]*)|([^\s\"'=]+\.py)\b)"
 )
@@ -105,9 +107,13 @@ class LaunchFiles:
         return self._plain
 
     def _started_by(self, file: Path) -> Iterator[tuple[Path, LaunchCommand]]:
+        numbers: dict[str, str] = {}
         for line, command in _commands(_text_of(file)):
+            assigned = _NUMBER_ASSIGNED.fullmatch(command.strip())
+            if assigned is not None:
+                numbers[assigned[1]] = assigned[2]
             found = _LAUNCHER.search(command)
-            if found is None or _ONE_PROCESS.search(command):
+            if found is None or _ONE_PROCESS.search(_with_numbers(command, numbers)):
                 continue
             yield from self._targets(command, found.end(), file, line)
 
@@ -171,6 +177,11 @@ def _leaves_one_gpu(command: str, *, otherwise: bool) -> bool:
     """Whether what is written before a command shows it one GPU; ``otherwise``: where nothing is said of GPUs."""
     said = _VISIBLE.findall(command)
     return _ONE_DEVICE.fullmatch("".join(said[-1])) is not None if said else otherwise
+
+
+def _with_numbers(command: str, numbers: dict[str, str]) -> str:
+    """A command with the variables that the script gave a number before."""
+    return _VARIABLE.sub(lambda found: numbers.get(found[1] or found[2], found[0]), command)
 
 
 def _text_of(file: Path) -> str:
