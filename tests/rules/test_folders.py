@@ -50,7 +50,7 @@ EXPECTED_CODES = {
     "model": [f"RS50{digit}" for digit in range(1, 7)],
     "model under DataParallel": [f"RS51{digit}" for digit in range(6)],
     "models in wrappers": [f"RS52{digit}" for digit in range(9)],
-    "gradients": ["RS530", "RS531", "RS532", "RS533", "RS534", "RS536"],
+    "gradients": [f"RS53{digit}" for digit in range(7)],
     "models in parts": ["RS540"],
     "checkpoints": [f"RS60{digit}" for digit in range(1, 7)],
     "metrics": ["RS701", "RS702", "RS703"],

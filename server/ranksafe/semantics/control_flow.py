@@ -103,7 +103,7 @@ class ControlFlow:
     def _find_kind(self, test: ast.expr, depth: int) -> GuardKind:
         kinds: set[GuardKind] = set()
         for node in ast.walk(test):
-            kind = kind_of_words(node)
+            kind = None if _is_module_of_torch(node) else kind_of_words(node)
             if kind is not None:
                 kinds.add(kind)
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and depth < 3:
@@ -326,6 +326,16 @@ class _Step:
     parent: ast.AST
     child: ast.AST
     block: str
+
+
+def _is_module_of_torch(node: ast.AST) -> bool:
+    """``torch.distributed`` of ``torch.distributed.get_rank()``: no question by itself."""
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "distributed"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "torch"
+    )
 
 
 def _block_of(parent: ast.AST, child: ast.AST) -> str:

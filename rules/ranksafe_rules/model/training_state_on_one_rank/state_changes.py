@@ -1,0 +1,166 @@
+"""Calls that change what all replicas have to have alike, and that only some ranks make."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from ranksafe.semantics.guards import Guard, GuardKind, kind_of_words
+from ranksafe.semantics.module import Module
+
+from ranksafe_rules._shared.trails.functions import class_of
+from ranksafe_rules.checkpoints.wrapped_states import Wrapping, wrapping_of
+
+_LOAD: Final = "load_state_dict"
+_STEP: Final = "step"
+_SCHEDULES: Final = "torch.optim.lr_scheduler."
+_BROUGHT_TOGETHER: Final = re.compile(
+    r"broadcast|scatter|all_?gather|deepspeed|fsdp|fully_?shard|zero_?redundancy|checkpoint\.state_dict|horovod|hvd\.",
+    re.IGNORECASE,
+)
+"""A file with any of these may hand the state to the other ranks, or keeps a share on each."""
+
+
+_NUMBERS_OF_RANKS: Final = frozenset(
+    {"rank", "local_rank", "global_rank", "get_rank", "get_local_rank", "process_index"}
+)
+"""The other words for a rank say whether it is the main one."""
+
+
+class Holder(Enum):
+    """What has the state."""
+
+    OPTIMIZER = "optimizer"
+    SCHEDULER = "scheduler"
+    MODEL = "model"
+
+
+@dataclass(frozen=True, slots=True)
+class StateChange:
+    """One call that some ranks make."""
+
+    call: ast.Call
+    holder: Holder
+    condition: ast.expr
+    """What lets only some ranks come here."""
+
+    @property
+    def is_step(self) -> bool:
+        """Whether a schedule goes on, else a state is loaded."""
+        assert isinstance(self.call.func, ast.Attribute)
+        return self.call.func.attr == _STEP
+
+
+def changes_on_some_ranks(module: Module) -> Iterator[StateChange]:
+    """Loads of a state, and steps of a schedule, below a condition that rank 0 alone meets; none where the same is
+    done elsewhere in the file, or where something may bring the ranks together again."""
+    if module.code_says(_brings_together):
+        return
+    for method in (_LOAD, _STEP):
+        for call in module.calls_written(method):
+            if not isinstance(call.func, ast.Attribute):
+                continue
+            condition = next(filter(None, map(_rank_zero_asked, module.guards(call))), None)
+            if condition is None or _is_done_elsewhere(module, call, method):
+                continue
+            holder = _holder(module, call.func.value, method)
+            if holder is not None:
+                yield StateChange(call, holder, condition)
+
+
+def _brings_together(text: str) -> bool:
+    return _BROUGHT_TOGETHER.search(text) is not None
+
+
+def _rank_zero_asked(guard: Guard) -> ast.expr | None:
+    """The part of a condition that only rank 0 (or a main process on each machine) meets."""
+    if guard.kind is not GuardKind.RANK:
+        return None
+    joined = ast.And if guard.positive else ast.Or
+    test = guard.test
+    parts = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, joined) else [test]
+    return next((part for part in parts if _is_rank_zero(part, guard.positive)), None)
+
+
+def _is_rank_zero(test: ast.expr, holds: bool) -> bool:
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return _is_rank_zero(test.operand, not holds)
+    asked = test.left if isinstance(test, ast.Compare) else test
+    word = _rank_word(asked)
+    if word is None:
+        return False
+    if not isinstance(test, ast.Compare):
+        return (word in _NUMBERS_OF_RANKS) is not holds
+    if len(test.ops) != 1 or word not in _NUMBERS_OF_RANKS:
+        return False
+    numbers = _numbers(test.comparators[0])
+    equal = (ast.Eq, ast.In) if holds else (ast.NotEq, ast.NotIn)
+    return isinstance(test.ops[0], equal) and 0 in numbers and numbers <= {0, -1}
+
+
+def _rank_word(node: ast.expr) -> str | None:
+    """The last word of ``dist.get_rank()``, ``args.local_rank``, ``accelerator.is_main_process``."""
+    if isinstance(node, ast.Call):
+        return None if node.args else _rank_word(node.func)
+    if kind_of_words(node) is not GuardKind.RANK:
+        return None
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
+
+
+def _numbers(node: ast.expr) -> set[int]:
+    """The integers of ``0``, ``-1`` and ``[-1, 0]``."""
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return set()
+    items = value if isinstance(value, (list, tuple, set)) else [value]
+    return {item for item in items if isinstance(item, int)}
+
+
+def _is_done_elsewhere(module: Module, call: ast.Call, method: str) -> bool:
+    """Whether another call does the same to the same object, where other ranks may come."""
+    assert isinstance(call.func, ast.Attribute)
+    receiver = module.text_of(call.func.value)
+    return any(
+        other is not call
+        and isinstance(other.func, ast.Attribute)
+        and module.text_of(other.func.value) == receiver
+        and not any(map(_rank_zero_asked, module.guards(other)))
+        for other in module.calls_written(method)
+    )
+
+
+def _holder(module: Module, receiver: ast.expr, method: str) -> Holder | None:
+    known = class_of(module, receiver) or ""
+    if known.startswith(_SCHEDULES):
+        return Holder.SCHEDULER
+    if method == _STEP:
+        return None
+    if known.startswith("torch.optim.") or (not known and _works_as_optimizer(module, receiver)):
+        return Holder.OPTIMIZER
+    is_inner = isinstance(receiver, ast.Attribute) and receiver.attr == "module"
+    model = receiver.value if isinstance(receiver, ast.Attribute) and is_inner else receiver
+    return Holder.MODEL if wrapping_of(module, model) is Wrapping.YES else None
+
+
+def _works_as_optimizer(module: Module, receiver: ast.expr) -> bool:
+    """Whether the file clears gradients by it, and makes steps, or gives it a schedule."""
+    written = module.text_of(receiver)
+    scheduled = any(
+        (module.qualified_name(call.func) or "").startswith(_SCHEDULES)
+        and call.args
+        and module.text_of(call.args[0]) == written
+        for call in module.nodes(ast.Call)
+        if isinstance(call, ast.Call)
+    )
+    return scheduled or all(
+        any(
+            isinstance(call.func, ast.Attribute) and module.text_of(call.func.value) == written
+            for call in module.calls_written(name)
+        )
+        for name in ("zero_grad", _STEP)
+    )
