@@ -17,6 +17,7 @@ from ranksafe_rules.data.splits import COUNTS, split_at
 
 _BATCH: Final = re.compile(r"(^|(?<!_in)_)(batch_size|batchsize|batch|bsz|bs)$", re.IGNORECASE)
 """Not ``num_items_in_batch``: a count of what is in a batch may have a remainder."""
+_GPUS_OF_A_MACHINE: Final = 8
 
 _UNKNOWN: Final = Translated(
     "{batch} // {count} drops the remainder: with a batch size that {count} does not divide, the job trains on fewer "
@@ -67,6 +68,8 @@ class UncheckedBatchSplit(Rule):
             if message_and_level is None:
                 return
             message, level = message_and_level
+        elif _is_usually_whole(split.default_size(module), launch):
+            return
         else:
             message = _UNKNOWN.filled(
                 batch=module.text_of(split.batch), count=module.text_of(split.count)
@@ -74,6 +77,12 @@ class UncheckedBatchSplit(Rule):
             level = Level.INFORMATION
         fixes = [FixOffer("check-divisible", _CHECK, Applicability.SAFE)]
         yield self.finding(module, node, message, level=level, fixes=fixes)
+
+
+def _is_usually_whole(default: int | None, launch: LaunchContext) -> bool:
+    """Whether as many GPUs as there are, or as a machine has at most, divide the default of an option: who gives
+    another one knows what for."""
+    return default is not None and default % (launch.gpus or _GPUS_OF_A_MACHINE) == 0
 
 
 def _known_size(size: int, launch: LaunchContext) -> tuple[Translated, Level] | None:
