@@ -378,9 +378,10 @@ class Module(ModuleStructure):
 
     def _uses_of_functions(self) -> dict[str, list[ast.Name]]:
         def find(_tree: ast.AST, _depth: int) -> dict[str, list[ast.Name]]:
+            own = {item.name for item in self.tree.body if isinstance(item, FUNCTIONS)}
             found: dict[str, list[ast.Name]] = {}
             for use in self.nodes(ast.Name):
-                if isinstance(use, ast.Name) and isinstance(use.ctx, ast.Load):
+                if isinstance(use, ast.Name) and isinstance(use.ctx, ast.Load) and use.id in own:
                     if any(isinstance(item, FUNCTIONS) for item in self.bindings(use)[1]):
                         found.setdefault(use.id, []).append(use)
             return found

@@ -43,13 +43,15 @@ class IdleReplicas(Rule):
     mentions = frozenset({"DataParallel"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
-        """A finding when the batch gives fewer chunks than there are GPUs."""
+        """A finding when the batch of a training gives fewer chunks than there are GPUs."""
         assert isinstance(node, ast.Call)
         batch = rows_per_batch(module, node)
         if batch is None:
             return
         for found in passes(module, launch, node):
             chunks = chunk_sizes(batch, found.devices)
+            if not found.trains:
+                continue  # Who evaluates sample by sample means to.
             if not found.splits_batches or len(chunks) == found.devices or _crashes(found, chunks):
                 continue
             full = -(-batch // found.devices) * found.devices

@@ -53,6 +53,8 @@ def _judge_handler(
     run: Run, handler: ast.ExceptHandler, inside: list[Item], body: list[Item], handled: bool
 ) -> None:
     events = list(events_in(inside, certain=True))
+    if events and _tries_again(events, body) and not _catches_memory(handler):
+        return
     if events:
         run.note("handler", events[0].place.node, branch=handler, event=events[0])
         return
@@ -74,6 +76,13 @@ def _judge_handler(
         )
     ):
         run.note("swallowed", handler, branch=handler, event=skipped[-1])
+
+
+def _tries_again(events: list[Event], body: list[Item]) -> bool:
+    """Whether a rank that comes here performs what the others did: ``backward()`` of the mean, where that of the vector
+    was refused."""
+    words = [event.operation.word for event in events_in(body, certain=True)]
+    return words == [event.operation.word for event in events]
 
 
 def _hands_on(handler: ast.ExceptHandler) -> bool:
