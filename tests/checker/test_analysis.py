@@ -69,6 +69,24 @@ def test_file_becomes_relevant_while_typing() -> None:
     assert lines_of(analysis, "RS980") == [1]
 
 
+def test_a_function_that_nothing_calls_any_more_has_no_findings() -> None:
+    text = PROGRAM.removesuffix("main()\n") + "if __name__ == '__main__':\n    main()\n"
+    call = text.split("\n").index("    main()")
+    function = range(text.split("\n").index("def main():"), call - 1)
+
+    def in_function() -> list[int]:
+        lines = (item.range.start.line for item in analysis.findings)
+        return [line for line in lines if line in function]
+
+    analysis = opened(text)
+    before = in_function()
+    assert before
+    text = edited(analysis, text, call, "    pass")
+    assert not in_function()
+    edited(analysis, text, call, "    main()")
+    assert in_function() == before
+
+
 def test_half_typed_call_keeps_all_other_findings() -> None:
     analysis = opened(PROGRAM)
     before = lines_of(analysis, "RS980")

@@ -56,10 +56,11 @@ def several_processes(
 
 def launchers_shown(module: Module) -> list[str]:
     """What in the file shows a launcher, and is no remainder."""
-    shown = module.facts.launcher_evidence
-    if not shown or is_named_as_test(module) or module.calls_written("Fire"):
-        return [what for what, _, _ in shown]  # Their functions are found by their names.
-    return [what for what, _, function in shown if function is None or not module.is_idle(function)]
+    return [
+        what
+        for what, _, function in module.facts.launcher_evidence
+        if function is None or not module.is_idle(function)
+    ]
 
 
 def is_named_as_test(module: Module) -> bool:

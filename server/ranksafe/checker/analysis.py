@@ -36,6 +36,7 @@ from ranksafe.pausing import pause_point
 from ranksafe.semantics.facts import OF_SEVERAL_PROCESSES
 from ranksafe.semantics.module import REST, Module, ReadKey
 from ranksafe.semantics.units import ClassUnit, Unit, units_of
+from ranksafe.semantics.walking import FUNCTIONS
 from ranksafe.source.parsing import LONGEST_STATEMENT, has_too_long_statement
 from ranksafe.source.recovery import Parsed, parse, parse_tolerantly
 from ranksafe.source.text import SourceText
@@ -511,7 +512,20 @@ class DocumentAnalysis:
                 unique[item] = None
         found = sorted(unique, key=_order)
         pause_point()
-        return apply_suppressions(self._source.text, found, checked)
+        reported = apply_suppressions(self._source.text, found, checked)
+        return tuple(item for item in reported if not self._is_in_remainder(item))
+
+    def _is_in_remainder(self, finding: Finding) -> bool:
+        """Whether a finding lies in a function of a script that nothing calls: it is true of no run."""
+        module, line = self.module, finding.range.start.line
+        if module is None:
+            return False
+        unit = next((unit for unit in module.units if unit.start <= line <= unit.end), None)
+        functions = () if unit is None else unit.nodes
+        return any(
+            isinstance(node, FUNCTIONS) and not node.decorator_list and module.is_idle(node.name)
+            for node in functions
+        )
 
 
 def _order(finding: Finding) -> tuple[int, int, int, int, str, str]:

@@ -361,8 +361,8 @@ class Module(ModuleStructure):
 
     def is_idle(self, function: str) -> bool:
         """Whether neither this script nor a file that imports it uses a function of the script's, or only other such
-        functions do: a remainder."""
-        if not self.facts.is_entry or any(map(self.calls_written, ("globals", "locals"))):
+        functions do: a remainder. Not what test runners, fire and ``globals()`` find by its name."""
+        if not self.facts.is_entry or any(map(self.calls_written, ("Fire", "globals", "locals"))):
             return False
         pending, seen = [function], {function}
         while pending:
@@ -370,7 +370,7 @@ class Module(ModuleStructure):
             users = {
                 top_level_function(self, use) for use in self._uses_of_functions().get(name, ())
             }
-            if None in users or self._files_of_users_saying(name):
+            if None in users or name.startswith("test") or self._files_of_users_saying(name):
                 return False
             pending += [user for user in users if user is not None and user not in seen]
             seen.update(pending)

@@ -51,8 +51,6 @@ def fixed_ports(module: Module) -> Iterator[FixedPort]:
     made = list(module.calls(_INIT))
     if not made or _is_test(module) or _is_world_of_one(module, made):
         return
-    if all(_is_remainder(module, call) for call in made):
-        return
     for node in module.nodes(ast.Assign):
         assert isinstance(node, ast.Assign)
         port = _port_assigned(module, node)
@@ -79,16 +77,6 @@ def torchrun_listens(module: Module) -> bool:
 
 def _names_another_launcher(text: str) -> bool:
     return _OTHER_LAUNCHERS.search(text) is not None
-
-
-def _is_remainder(module: Module, call: ast.Call) -> bool:
-    """Whether the group would be made in a function of the script's that nothing calls."""
-    function = module.enclosing_function(call)
-    return (
-        function is not None
-        and isinstance(module.parent(function), ast.Module)
-        and module.is_idle(function.name)
-    )
 
 
 def _is_test(module: Module) -> bool:
