@@ -12,14 +12,17 @@ from typing import Final
 from ranksafe.semantics.guards import Guard, GuardKind, kind_of_words
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.every_rank import callers
+from ranksafe_rules._shared.origins import arguments_for, makers
 from ranksafe_rules._shared.trails.functions import class_of
 from ranksafe_rules.checkpoints.wrapped_states import Wrapping, wrapping_of
 
+_MAXIMUM_DEPTH: Final = 3
 _LOAD: Final = "load_state_dict"
 _STEP: Final = "step"
 _SCHEDULES: Final = "torch.optim.lr_scheduler."
 _BROUGHT_TOGETHER: Final = re.compile(
-    r"broadcast|scatter|all_?gather|deepspeed|fsdp|fully_?shard|zero_?redundancy|checkpoint\.state_dict|horovod|hvd\.",
+    r"broadcast(?!_buffers)|scatter|deepspeed|fsdp|fully_?shard|zero_?redundancy|checkpoint\.state_dict|horovod|hvd\.",
     re.IGNORECASE,
 )
 """A file with any of these may hand the state to the other ranks, or keeps a share on each."""
@@ -64,7 +67,7 @@ def changes_on_some_ranks(module: Module) -> Iterator[StateChange]:
         for call in module.calls_written(method):
             if not isinstance(call.func, ast.Attribute):
                 continue
-            condition = next(filter(None, map(_rank_zero_asked, module.guards(call))), None)
+            condition = _condition(module, call)
             if condition is None or _is_done_elsewhere(module, call, method):
                 continue
             holder = _holder(module, call.func.value, method)
@@ -74,6 +77,18 @@ def changes_on_some_ranks(module: Module) -> Iterator[StateChange]:
 
 def _brings_together(text: str) -> bool:
     return _BROUGHT_TOGETHER.search(text) is not None
+
+
+def _condition(module: Module, node: ast.AST, depth: int = _MAXIMUM_DEPTH) -> ast.expr | None:
+    """What lets only rank 0 come to ``node``, around it or around all calls of its function."""
+    found = next(filter(None, map(_rank_zero_asked, module.guards(node))), None)
+    function = module.enclosing_function(node)
+    if found is not None or function is None or depth == 0:
+        return found
+    around = [
+        _condition(module, call, depth - 1) for call in callers(module, function, certain=True)
+    ]
+    return around[0] if around and None not in around else None
 
 
 def _rank_zero_asked(guard: Guard) -> ast.expr | None:
@@ -129,13 +144,13 @@ def _is_done_elsewhere(module: Module, call: ast.Call, method: str) -> bool:
         other is not call
         and isinstance(other.func, ast.Attribute)
         and module.text_of(other.func.value) == receiver
-        and not any(map(_rank_zero_asked, module.guards(other)))
+        and _condition(module, other) is None
         for other in module.calls_written(method)
     )
 
 
 def _holder(module: Module, receiver: ast.expr, method: str) -> Holder | None:
-    known = class_of(module, receiver) or ""
+    known = _class_of(module, receiver)
     if known.startswith(_SCHEDULES):
         return Holder.SCHEDULER
     if method == _STEP:
@@ -147,20 +162,31 @@ def _holder(module: Module, receiver: ast.expr, method: str) -> Holder | None:
     return Holder.MODEL if wrapping_of(module, model) is Wrapping.YES else None
 
 
-def _works_as_optimizer(module: Module, receiver: ast.expr) -> bool:
-    """Whether the file clears gradients by it, and makes steps, or gives it a schedule."""
-    written = module.text_of(receiver)
-    scheduled = any(
-        (module.qualified_name(call.func) or "").startswith(_SCHEDULES)
-        and call.args
-        and module.text_of(call.args[0]) == written
-        for call in module.nodes(ast.Call)
-        if isinstance(call, ast.Call)
-    )
-    return scheduled or all(
-        any(
-            isinstance(call.func, ast.Attribute) and module.text_of(call.func.value) == written
-            for call in module.calls_written(name)
+def _class_of(module: Module, receiver: ast.expr) -> str:
+    """The canonical class of an object, through the parameters of the file's functions too; empty: not known."""
+    known = class_of(module, receiver)
+    if known is not None:
+        return known
+    made = {module.type_of(maker) for maker in makers(module, receiver)}
+    return next(iter(made)) or "" if len(made) == 1 else ""
+
+
+def _works_as_optimizer(module: Module, receiver: ast.expr, depth: int = _MAXIMUM_DEPTH) -> bool:
+    """Whether a variable, or what is passed for a parameter, clears gradients and makes steps, or gets a schedule."""
+    if not isinstance(receiver, ast.Name):
+        return False
+    methods: set[str] = set()
+    for use in module.loads_of_same_name(receiver):
+        parent = module.parent(use)
+        if isinstance(parent, ast.Attribute):
+            methods.add(parent.attr)
+        elif isinstance(parent, ast.Call) and use in parent.args[:1]:
+            if (module.qualified_name(parent.func) or "").startswith(_SCHEDULES):
+                return True
+    return {"zero_grad", _STEP} <= methods or (
+        depth > 0
+        and any(
+            _works_as_optimizer(module, given, depth - 1)
+            for given in arguments_for(module, receiver)
         )
-        for name in ("zero_grad", _STEP)
     )
