@@ -80,9 +80,10 @@ def _judge_handler(
 
 def _tries_again(events: list[Event], body: list[Item]) -> bool:
     """Whether a rank that comes here performs what the others did: ``backward()`` of the mean, where that of the vector
-    was refused."""
+    was refused. What a wrapped model sends is the same both times, which is not known of other collectives."""
     words = [event.operation.word for event in events_in(body, certain=True)]
-    return words == [event.operation.word for event in events]
+    is_step = all(event.operation.kind == "step" for event in events)
+    return is_step and words == [event.operation.word for event in events]
 
 
 def _hands_on(handler: ast.ExceptHandler) -> bool:
