@@ -124,7 +124,8 @@ def check_out(clones: Path, repository: str, commit: str, folder: Path) -> None:
         for entry in filter(None, listed.stdout.decode().split("\0")):
             description, _, path = entry.partition("\t")
             _, kind, name = description.split()
-            if kind != "blob" or Path(path).suffix not in SUFFIXES:
+            is_wanted = Path(path).suffix in SUFFIXES or Path(path).name.startswith("requirements")
+            if kind != "blob" or not is_wanted:
                 continue
             reader.stdin.write(f"{name}\n".encode())
             reader.stdin.flush()
