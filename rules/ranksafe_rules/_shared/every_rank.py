@@ -13,6 +13,7 @@ from ranksafe.semantics.guards import Guard
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.structure import Function
 
+from ranksafe_rules._shared.chosen_branches import comes_to
 from ranksafe_rules._shared.processes import Certainty, launchers_shown, several_processes
 from ranksafe_rules._shared.rank_words import (
     asks_for_the_rank,
@@ -166,6 +167,7 @@ def _reached(
             *((module, call) for call in callers(module, function, certain=True)),
             *_calls_elsewhere(module, function),
         )
+        if comes_to(module, node, user, call)
     )
 
 
@@ -185,7 +187,10 @@ def _callers_keep_out(module: Module, node: ast.AST, seen: set[int]) -> bool:
         return False
     found = list(callers(module, function, certain=False))
     return bool(found) and all(
-        kept_to_some_ranks(module, call) or _callers_keep_out(module, call, seen) for call in found
+        kept_to_some_ranks(module, call)
+        or not comes_to(module, node, module, call)
+        or _callers_keep_out(module, call, seen)
+        for call in found
     )
 
 
