@@ -90,6 +90,40 @@ def test_a_launcher_makes_sure_what_was_only_possible(
     assert _found(tmp_path, _SCRIPT.format(map='"auto"')) == expected
 
 
+_LOADED = """\
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+model = build()
+model.load_state_dict(torch.load("last/model.pth"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("commands", "warns"),
+    [
+        ("torchrun --nproc-per-node=1 train.py", False),
+        (
+            "GPUS=1\nSCRIPT=/home/me/project/train.py\ntorchrun --nproc-per-node=$GPUS $SCRIPT",
+            False,
+        ),
+        (
+            "GPUS=$1\nSCRIPT=/home/me/project/train.py\ntorchrun --nproc-per-node=$GPUS $SCRIPT",
+            True,
+        ),
+        ("torchrun --nproc-per-node=1 train.py\ntorchrun --nproc-per-node=2 train.py", True),
+        ("torchrun --nproc-per-node=1 other.py", True),
+    ],
+)
+def test_a_script_that_every_command_starts_as_one_process(
+    tmp_path: Path, commands: str, warns: bool
+) -> None:
+    (tmp_path / "other.py").write_text("print()\n")
+    (tmp_path / "run.sh").write_text(f"{commands}\n")
+    assert (("RS601", "WARNING") in _found(tmp_path, _LOADED)) is warns
+
+
 _STEP = """\
 from accelerate import Accelerator
 from torch import nn

@@ -44,12 +44,13 @@ def several_processes(
         return Certainty.SHOWN
     if launch.launcher is Launcher.PYTHON:
         return Certainty.NEVER
-    facts = module.facts
+    if module.runs_in_one_process():
+        return Certainty.NEVER
     if launchers_shown(module):
         return Certainty.SHOWN
     if is_unit_test(module):
         return Certainty.SHOWN if module.launch_commands() else Certainty.NEVER
-    if facts.accelerator or facts.distributed_data_parallel:
+    if wrappers_shown(module):
         return Certainty.SHOWN
     return Certainty.SHOWN if module.launch_commands() else Certainty.POSSIBLE
 
@@ -57,9 +58,18 @@ def several_processes(
 def launchers_shown(module: Module) -> list[str]:
     """What in the file shows a launcher, and is no remainder."""
     shown = module.facts.launcher_evidence
-    if not shown or is_named_as_test(module) or module.calls_written("Fire"):
-        return [what for what, _, _ in shown]  # Their functions are found by their names.
-    return [what for what, _, function in shown if function is None or not module.is_idle(function)]
+    return [what for what, _, function in shown if not _is_remainder(module, function)]
+
+
+def wrappers_shown(module: Module) -> bool:
+    """Whether the file wraps models for several processes, or builds an Accelerator, where something comes."""
+    return any(not _is_remainder(module, function) for function in module.facts.of_processes)
+
+
+def _is_remainder(module: Module, function: str | None) -> bool:
+    if function is None or is_named_as_test(module) or module.calls_written("Fire"):
+        return False  # Their functions are found by their names.
+    return module.is_idle(function)
 
 
 def is_named_as_test(module: Module) -> bool:

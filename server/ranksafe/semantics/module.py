@@ -359,6 +359,20 @@ class Module(ModuleStructure):
         asker.imports.asked_project = True
         return project.users_saying(Path(self.path), word, asker=Path(asker.path))
 
+    def files_saying(self, word: str, *, most: int) -> list[Module]:
+        """The other files of the project in which a word stands outside comments; none where there are more than
+        ``most``."""
+        project, asker = self.project, self._asker
+        if project is None or asker.path is None:
+            return []
+        asker.imports.asked_project = True
+        own = None if self.path is None else Path(self.path).absolute()
+        paths = [path for path in project.files_saying(word, asker=Path(asker.path)) if path != own]
+        if len(paths) > most:
+            return []
+        found = [self._other_file(project, project.module_name(path), path) for path in paths]
+        return [other for other in found if other is not None]
+
     def is_idle(self, function: str) -> bool:
         """Whether neither this script nor a file that imports it uses a function of the script's, or only other such
         functions do: a remainder."""
@@ -405,6 +419,15 @@ class Module(ModuleStructure):
             return False
         self.imports.asked_project = True
         return project.runs_on_one_gpu(Path(self.path))
+
+    def runs_in_one_process(self) -> bool:
+        """Whether launchers start this file, or one that imports it, in the project's scripts and READMEs, and every
+        such command makes one process (``torchrun --nproc-per-node=1``)."""
+        project = self.project
+        if project is None or self.path is None:
+            return False
+        self.imports.asked_project = True
+        return project.runs_in_one_process(Path(self.path))
 
     # -- facts
 
