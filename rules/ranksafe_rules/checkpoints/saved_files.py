@@ -23,12 +23,22 @@ _COLLECTIONS: Final = frozenset({"builtins.dict", "collections.OrderedDict"})
 def is_written_from_the_cpu(module: Module, source: ast.expr) -> bool:
     """Whether the project writes a file of this name, and always from tensors that are not on a GPU."""
     name = _file_name(module, source)
-    if not name:
-        return _all_from_the_cpu(_saves_as_written(module, source))
+    found = _saves_of(module, name) if name else _saves_as_written(module, source)
+    return _all_from_the_cpu(found)
+
+
+def is_written_elsewhere(module: Module, source: ast.expr) -> bool:
+    """Whether the project writes a file of this name from something else than the state of a model."""
+    name = _file_name(module, source)
+    saves = _saves_of(module, name) if name else []
+    return bool(saves) and not any(_states_saved(*save) for save in saves)
+
+
+def _saves_of(module: Module, name: str) -> list[tuple[Module, ast.Call]]:
     saves = [*_saves_named(module, name)]
     for other in module.files_saying(name, most=_MOST_FILES):
         saves += _saves_named(other, name)
-    return _all_from_the_cpu(saves)
+    return saves
 
 
 def _all_from_the_cpu(saves: list[tuple[Module, ast.Call]]) -> bool:
@@ -89,20 +99,29 @@ def _is_from_the_cpu(module: Module, save: ast.Call) -> bool:
     saved = module.argument_node(save, "obj", 0)
     if saved is None:
         return False
-    behind = [value.node for value in module.values(saved).known if value.module is module]
-    if _ON_THE_CPU.search(" ".join(module.text_of(node) for node in (saved, *behind))):
+    if _ON_THE_CPU.search(" ".join(map(module.text_of, _behind(module, saved)))):
         return True
-    owners = [
+    owners = _states_saved(module, save)
+    if owners:
+        return all(_was_moved_to_the_cpu(module, owner, save) for owner in owners)
+    return not _is_written_anew(module, save) and _is_made_of_a_file(module, saved, _MAXIMUM_DEPTH)
+
+
+def _behind(module: Module, node: ast.expr) -> list[ast.expr]:
+    return [node, *(item.node for item in module.values(node).known if item.module is module)]
+
+
+def _states_saved(module: Module, save: ast.Call) -> list[ast.expr]:
+    """The objects whose states are in what is saved."""
+    saved = module.argument_node(save, "obj", 0)
+    return [
         call.func.value
-        for node in (saved, *behind)
+        for node in ([] if saved is None else _behind(module, saved))
         for call in ast.walk(node)
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Attribute)
         and call.func.attr == "state_dict"
     ]
-    if owners:
-        return all(_was_moved_to_the_cpu(module, owner, save) for owner in owners)
-    return not _is_written_anew(module, save) and _is_made_of_a_file(module, saved, _MAXIMUM_DEPTH)
 
 
 def _is_written_anew(module: Module, save: ast.Call) -> bool:

@@ -359,19 +359,34 @@ class Module(ModuleStructure):
         asker.imports.asked_project = True
         return project.users_saying(Path(self.path), word, asker=Path(asker.path))
 
-    def files_saying(self, word: str, *, most: int) -> list[Module]:
-        """The other files of the project in which a word stands outside comments; none where there are more than
-        ``most``."""
-        project, asker = self.project, self._asker
-        if project is None or asker.path is None:
-            return []
-        asker.imports.asked_project = True
-        own = None if self.path is None else Path(self.path).absolute()
-        paths = [path for path in project.files_saying(word, asker=Path(asker.path)) if path != own]
-        if len(paths) > most:
+    def files_saying(
+        self, word: str, *, most: int, unless: Callable[[str], bool] | None = None
+    ) -> list[Module]:
+        """The other files of the project in which a word stands outside comments, those left out of which ``unless`` is
+        true; none where there are more than ``most``."""
+        paths = [
+            path for path, text in self._texts_saying(word) if unless is None or not unless(text)
+        ]
+        project = self.project
+        if project is None or len(paths) > most:
             return []
         found = [self._other_file(project, project.module_name(path), path) for path in paths]
         return [other for other in found if other is not None]
+
+    def texts_saying(self, word: str) -> list[str]:
+        """The texts of the other files of the project in which a word stands outside comments."""
+        return [text for _, text in self._texts_saying(word)]
+
+    def _texts_saying(self, word: str) -> Iterator[tuple[Path, str]]:
+        project, asker = self.project, self._asker
+        if project is None or asker.path is None:
+            return
+        asker.imports.asked_project = True
+        own = None if self.path is None else Path(self.path).absolute()
+        for path in project.files_saying(word, asker=Path(asker.path)):
+            text = None if path == own else project.text_of(path)
+            if text is not None:
+                yield path, text
 
     def is_idle(self, function: str) -> bool:
         """Whether neither this script nor a file that imports it uses a function of the script's, or only other such
