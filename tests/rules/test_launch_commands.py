@@ -114,6 +114,9 @@ model.load_state_dict(torch.load("last/model.pth"))
         ),
         ("torchrun --nproc-per-node=1 train.py\ntorchrun --nproc-per-node=2 train.py", True),
         ("torchrun --nproc-per-node=1 other.py", True),
+        ("torchrun --nproc-per-node=1 train.py\npython train.py", True),
+        ('CUDA_VISIBLE_DEVICES="0" torchrun --nproc-per-node=1 train.py', False),
+        ('START="torchrun --nproc-per-node=1 train.py"\n$START --more', True),
     ],
 )
 def test_a_script_that_every_command_starts_as_one_process(

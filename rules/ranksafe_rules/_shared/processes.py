@@ -12,6 +12,7 @@ from ranksafe.semantics.module import Module
 
 _COLLECTED: Final = re.compile(r"test_.*|.*_test|conftest")
 """Names of the files that pytest and unittest look into."""
+_STARTERS: Final = frozenset({"spawn", "start_processes", "notebook_launcher", "debug_launcher"})
 _TEST_RUNNERS: Final = ("unittest.main", "pytest.main", "absl.testing.absltest.main")
 
 
@@ -44,7 +45,7 @@ def several_processes(
         return Certainty.SHOWN
     if launch.launcher is Launcher.PYTHON:
         return Certainty.NEVER
-    if module.runs_in_one_process():
+    if module.runs_in_one_process() and not _starts_others(module):
         return Certainty.NEVER
     if launchers_shown(module):
         return Certainty.SHOWN
@@ -53,6 +54,10 @@ def several_processes(
     if wrappers_shown(module):
         return Certainty.SHOWN
     return Certainty.SHOWN if module.launch_commands() else Certainty.POSSIBLE
+
+
+def _starts_others(module: Module) -> bool:
+    return any(what.rpartition(".")[2] in _STARTERS for what in launchers_shown(module))
 
 
 def launchers_shown(module: Module) -> list[str]:

@@ -88,10 +88,16 @@ class LaunchFiles:
         return bool(found) and all(item.one_gpu for item in found) and not self.of(path)
 
     def in_one_process(self, path: Path) -> bool:
-        """Whether launchers start the file, or one that imports it, and every command makes one process."""
-        return not self.of(path) and any(
-            script == path or path in self.dependents.closure(script) for script in self._alone
-        )
+        """Whether launchers start the file, or one that imports it, and every command makes one process; a script that
+        plain python starts as well may make its processes itself."""
+        if self.of(path):
+            return False
+        scripts = [
+            script
+            for script in self._alone
+            if script == path or path in self.dependents.closure(script)
+        ]
+        return bool(scripts) and self._all_plain().keys().isdisjoint(scripts)
 
     def files_changed(self) -> None:
         """Files came or went."""
@@ -129,10 +135,10 @@ class LaunchFiles:
             if found is None:
                 continue
             for script, launch in self._targets(command, found.end(), file, line):
-                if _ONE_PROCESS.search(command):
-                    self._alone.add(script)
-                else:
+                if not _ONE_PROCESS.search(command):
                     yield script, launch
+                elif not _is_quoted(command[: found.start()]):
+                    self._alone.add(script)
 
     def _started_plainly_by(self, file: Path) -> Iterator[tuple[Path, LaunchCommand]]:
         text = _text_of(file)
@@ -199,6 +205,11 @@ def _leaves_one_gpu(command: str, *, otherwise: bool) -> bool:
 def _with_values(command: str, values: dict[str, str]) -> str:
     """A command with the values that the script gave to variables before."""
     return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), command)
+
+
+def _is_quoted(before: str) -> bool:
+    """Whether what follows stands in a string: a part of a command that is put together elsewhere."""
+    return any(before.count(quote) % 2 for quote in "\"'")
 
 
 def _text_of(file: Path) -> str:
