@@ -191,10 +191,7 @@ def _callers_keep_out(module: Module, node: ast.AST, seen: set[int]) -> bool:
         return False
     found = list(callers(module, function, certain=False))
     return bool(found) and all(
-        kept_to_some_ranks(module, call)
-        or not comes_to(module, node, module, call)
-        or _callers_keep_out(module, call, seen)
-        for call in found
+        kept_to_some_ranks(module, call) or _callers_keep_out(module, call, seen) for call in found
     )
 
 
