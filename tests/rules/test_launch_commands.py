@@ -209,6 +209,17 @@ def test_a_command_that_passes_the_dashed_option(
 
 
 @pytest.mark.parametrize(
+    ("command", "level"), [("python train.py", "INFORMATION"), ("torchrun train.py", "WARNING")]
+)
+def test_an_option_whose_default_is_right_where_plain_python_starts_the_script(
+    tmp_path: Path, command: str, level: str
+) -> None:
+    (tmp_path / "run.sh").write_text(f"{command}\n")
+    text = _OPTION.replace('os.environ["LOCAL_RANK"]', "args.local_rank")
+    assert ("RS110", level) in _found(tmp_path, text)
+
+
+@pytest.mark.parametrize(
     ("default", "after"),
     [
         ("0", 'int(os.environ.get("LOCAL_RANK", 0))'),
