@@ -80,3 +80,64 @@ def test_the_nearest_file_that_names_a_library_decides(tmp_path: Path) -> None:
     assert _pins(inner, root) == {"transformers": "4.41.0", "trl": "0.9.6"}
     assert _pins(inner, tmp_path)["torch"] == "1.0.0"
     assert _pins(inner, tmp_path / "elsewhere") == {"transformers": "4.41.0"}
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("  - pytorch=1.8.1", "1.8.1"),
+        ("  - pytorch==1.8.1  # with cuda", "1.8.1"),
+        ("  - pytorch=1.8", "1.8"),
+        ("  - pytorch=1.8.*", "1.8"),
+        ("  - pytorch=1.8.1=py3.8_cuda10.2_cudnn7.6.5_0", "1.8.1"),
+        ("  - pytorch::pytorch=1.8.1", "1.8.1"),
+        ("  - 'pytorch=1.8.1'", "1.8.1"),
+        ("  - pip:\n    - torch==1.8.1", "1.8.1"),
+        ('  - pip:\n    - "torch==1.8.1+cu111"', "1.8.1+cu111"),
+        ("  - pytorch >=1.8,<1.9", "1.8"),
+        ("  - pytorch=1", None),
+        ("  - pytorch", None),
+        ("  - pytorch>=1.8", None),
+        ("  # - pytorch=1.8.1", None),
+        ("  - pytorch=1.8.1\n  - pip:\n    - torch==2.1.0", None),
+        ("  - pytorch=" + "1." * 50_000, None),
+    ],
+)
+@pytest.mark.parametrize("name", ["environment.yml", "environment.yaml"])
+def test_a_line_of_an_environment_of_conda(
+    tmp_path: Path, name: str, line: str, version: str | None
+) -> None:
+    text = f"name: own\nchannels:\n  - pytorch\ndependencies:\n  - python=3.8\n{line}\n"
+    (tmp_path / name).write_text(text)
+    assert _pins(tmp_path) == ({} if version is None else {"torch": version})
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("pip install torch==1.11.0+cu113 --extra-index-url https://example.org", "1.11.0+cu113"),
+        ("python -m pip install -q 'torch==1.11.0' \\\n  tqdm", "1.11.0"),
+        ("apt-get install -y git && pip3 install tqdm \\\n  torch==1.11.0 # old", "1.11.0"),
+        ("RUN conda install -y -c pytorch pytorch=1.11 cudatoolkit=11.3", "1.11"),
+        ("conda create -n own python=3.8 pytorch==1.11.0 -c pytorch", "1.11.0"),
+        ("pip install torch", None),
+        ("pip install torch>=1.11", None),
+        ("# pip install torch==1.11.0", None),
+        ("pip install tqdm # torch==1.11.0", None),
+        ("echo torch==1.11.0", None),
+        ("pip install tqdm; echo torch==1.11.0", None),
+        ("pip install torch==1.11.0\npip install torch==2.0.0", None),
+    ],
+)
+@pytest.mark.parametrize("name", ["install.sh", "Dockerfile"])
+def test_a_command_that_installs(tmp_path: Path, name: str, text: str, version: str | None) -> None:
+    (tmp_path / name).write_text(f"FROM none\n{text}\n")
+    assert _pins(tmp_path) == ({} if version is None else {"torch": version})
+
+
+def test_scripts_have_to_agree(tmp_path: Path) -> None:
+    (tmp_path / "a.sh").write_text("pip install torch==1.11.0 trl==0.9.6\n")
+    (tmp_path / "b.sh").write_text("pip install torch==2.1.0 trl==0.9.6\n")
+    assert _pins(tmp_path) == {"trl": "0.9.6"}
+    (tmp_path / "requirements.txt").write_text("torch==2.0.1\n")
+    assert _pins(tmp_path) == {"torch": "2.0.1", "trl": "0.9.6"}

@@ -90,6 +90,43 @@ def test_a_launcher_makes_sure_what_was_only_possible(
     assert _found(tmp_path, _SCRIPT.format(map='"auto"')) == expected
 
 
+_LOADED = """\
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+model = build()
+model.load_state_dict(torch.load("last/model.pth"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("commands", "warns"),
+    [
+        ("torchrun --nproc-per-node=1 train.py", False),
+        (
+            "GPUS=1\nSCRIPT=/home/me/project/train.py\ntorchrun --nproc-per-node=$GPUS $SCRIPT",
+            False,
+        ),
+        (
+            "GPUS=$1\nSCRIPT=/home/me/project/train.py\ntorchrun --nproc-per-node=$GPUS $SCRIPT",
+            True,
+        ),
+        ("torchrun --nproc-per-node=1 train.py\ntorchrun --nproc-per-node=2 train.py", True),
+        ("torchrun --nproc-per-node=1 other.py", True),
+        ("torchrun --nproc-per-node=1 train.py\npython train.py", True),
+        ('CUDA_VISIBLE_DEVICES="0" torchrun --nproc-per-node=1 train.py', False),
+        ('START="torchrun --nproc-per-node=1 train.py"\n$START --more', True),
+    ],
+)
+def test_a_script_that_every_command_starts_as_one_process(
+    tmp_path: Path, commands: str, warns: bool
+) -> None:
+    (tmp_path / "other.py").write_text("print()\n")
+    (tmp_path / "run.sh").write_text(f"{commands}\n")
+    assert (("RS601", "WARNING") in _found(tmp_path, _LOADED)) is warns
+
+
 _STEP = """\
 from accelerate import Accelerator
 from torch import nn
@@ -169,6 +206,17 @@ def test_a_command_that_passes_the_dashed_option(
 ) -> None:
     (tmp_path / "run.sh").write_text(f"{command}\n")
     assert (("RS110", "WARNING") in _found(tmp_path, text)) is expected
+
+
+@pytest.mark.parametrize(
+    ("command", "level"), [("python train.py", "INFORMATION"), ("torchrun train.py", "WARNING")]
+)
+def test_an_option_whose_default_is_right_where_plain_python_starts_the_script(
+    tmp_path: Path, command: str, level: str
+) -> None:
+    (tmp_path / "run.sh").write_text(f"{command}\n")
+    text = _OPTION.replace('os.environ["LOCAL_RANK"]', "args.local_rank")
+    assert ("RS110", level) in _found(tmp_path, text)
 
 
 @pytest.mark.parametrize(

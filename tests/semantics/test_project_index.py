@@ -501,3 +501,16 @@ def write(root: Path, name: str, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def test_all_files_that_say_a_word(tmp_path: Path) -> None:
+    loader = write(tmp_path, "look.py", "load('last.pth')\n")
+    saver = write(tmp_path, "train.py", "save(state, 'last.pth')\n")
+    other = write(tmp_path, "other.py", "# save(state, 'last.pth')\n")
+    index = ProjectIndex(tmp_path)
+    assert index.files_saying("last.pth", asker=loader) == [loader, saver]
+    change = index.update(saver, "save(state.cpu(), 'last.pth')\n")
+    assert index.affected([change], [loader, other]) == {loader}
+    change = index.update(other, "save(state, 'last.pth')\n")
+    assert index.affected([change], [loader]) == {loader}
+    assert index.files_saying("last.pth", asker=loader) == [loader, other, saver]

@@ -13,7 +13,13 @@ from ranksafe.semantics.guards import Guard
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.structure import Function
 
-from ranksafe_rules._shared.processes import Certainty, launchers_shown, several_processes
+from ranksafe_rules._shared.chosen_branches import comes_to
+from ranksafe_rules._shared.processes import (
+    Certainty,
+    launchers_shown,
+    several_processes,
+    wrappers_shown,
+)
 from ranksafe_rules._shared.rank_words import (
     asks_for_the_rank,
     assigned_to,
@@ -85,8 +91,7 @@ def every_rank(module: Module, launch: LaunchContext) -> Certainty:
     asked_only = all(what in _QUESTIONS for what in launchers)
     shown = bool(
         (launchers and not asked_only)
-        or facts.accelerator
-        or facts.distributed_data_parallel
+        or wrappers_shown(module)
         or facts.trainers
         # A tool for one process may ask for its rank, too; it does nothing together with others.
         or (asked_only and any(module.calls_written(name) for name in _ALL_RANKS))
@@ -166,6 +171,7 @@ def _reached(
             *((module, call) for call in callers(module, function, certain=True)),
             *_calls_elsewhere(module, function),
         )
+        if comes_to(module, node, user, call)
     )
 
 

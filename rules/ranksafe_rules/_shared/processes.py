@@ -12,6 +12,7 @@ from ranksafe.semantics.module import Module
 
 _COLLECTED: Final = re.compile(r"test_.*|.*_test|conftest")
 """Names of the files that pytest and unittest look into."""
+_STARTERS: Final = frozenset({"spawn", "start_processes", "notebook_launcher", "debug_launcher"})
 _TEST_RUNNERS: Final = ("unittest.main", "pytest.main", "absl.testing.absltest.main")
 
 
@@ -44,14 +45,19 @@ def several_processes(
         return Certainty.SHOWN
     if launch.launcher is Launcher.PYTHON:
         return Certainty.NEVER
-    facts = module.facts
+    if module.runs_in_one_process() and not _starts_others(module):
+        return Certainty.NEVER
     if launchers_shown(module):
         return Certainty.SHOWN
     if is_unit_test(module):
         return Certainty.SHOWN if module.launch_commands() else Certainty.NEVER
-    if facts.accelerator or facts.distributed_data_parallel:
+    if wrappers_shown(module):
         return Certainty.SHOWN
     return Certainty.SHOWN if module.launch_commands() else Certainty.POSSIBLE
+
+
+def _starts_others(module: Module) -> bool:
+    return any(what.rpartition(".")[2] in _STARTERS for what in launchers_shown(module))
 
 
 def launchers_shown(module: Module) -> list[str]:
@@ -61,6 +67,13 @@ def launchers_shown(module: Module) -> list[str]:
         for what, _, function in module.facts.launcher_evidence
         if function is None or not module.is_idle(function)
     ]
+
+
+def wrappers_shown(module: Module) -> bool:
+    """Whether the file wraps models for several processes, or builds an Accelerator, where something comes."""
+    return any(
+        function is None or not module.is_idle(function) for function in module.facts.of_processes
+    )
 
 
 def is_named_as_test(module: Module) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ranksafe.semantics.module import Module
@@ -117,15 +117,35 @@ def _word(node: ast.AST) -> bool:
 
 
 def assigned_to(module: Module, node: ast.Name | ast.Attribute) -> Iterator[ast.expr]:
-    """The expressions that plain assignments give to a variable, or to an attribute of ``self``."""
+    """The expressions that plain assignments give to a variable or an attribute."""
     if isinstance(node, ast.Name):
         for binding in module.bindings(node)[1]:
             value = module.assigned_value(binding) if isinstance(binding, ast.Name) else None
             if value is not None:
                 yield value
         return
-    cls = module.class_of_self(node.value)
-    for store in () if cls is None else module.attribute_stores(cls, node.attr):
+    for store in _stores(module, node):
         value = module.assigned_to_attribute(store)
         if value is not None:
             yield value
+
+
+def _stores(module: Module, attribute: ast.Attribute) -> Sequence[ast.Attribute]:
+    """Where the file sets an attribute: of ``self`` the class's methods, of another object (``args.saves = ...``) all
+    that set one of this name on a variable, because objects go by other names where they are passed."""
+    cls = module.class_of_self(attribute.value)
+    if cls is not None:
+        return module.attribute_stores(cls, attribute.attr)
+    others: dict[str, list[ast.Attribute]] = module.memoized(
+        "attributes of others", module.tree, 0, lambda _tree, _depth: _stores_on_others(module)
+    )
+    return others.get(attribute.attr, ())
+
+
+def _stores_on_others(module: Module) -> dict[str, list[ast.Attribute]]:
+    found: dict[str, list[ast.Attribute]] = {}
+    for node in module.nodes(ast.Attribute):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            if isinstance(node.value, ast.Name) and module.class_of_self(node.value) is None:
+                found.setdefault(node.attr, []).append(node)
+    return found

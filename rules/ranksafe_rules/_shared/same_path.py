@@ -37,6 +37,17 @@ _METHODS: Final = frozenset(
     }
 )  # fmt: skip
 """Methods of strings, paths and dictionaries."""
+_OF_ONE_RUN: Final = {
+    "wandb.init": ("id", "name", "dir"),
+    "wandb.run": ("id", "name", "dir"),
+    "mlflow.start_run": ("info",),
+    "mlflow.active_run": ("info",),
+}
+"""What makes or holds a tracker's run, and what of it is drawn at random (or holds the time) in each process that
+starts one (read in wandb 0.31.0 `sdk/wandb_run.py`, mlflow 3.17.2 `store/tracking/file_store.py`)."""
+_SACRED_RUN: Final = "_run"
+"""The parameter for which sacred passes its run to the functions of an experiment; its ``_id`` is the next one that is
+free, and each process takes one (read in sacred 0.8.7 `config/captured_function.py`, `observers/file_storage.py`)."""
 _COUNTING: Final = frozenset({"range", "trange", "count"})
 
 
@@ -47,6 +58,8 @@ def is_same_on_all_ranks(module: Module, expression: ast.expr, depth: int = _MAX
     variables, parameters and functions of the file.
     """
     if depth == 0 or any(map(_DIFFERENT.search, identifiers(expression))):
+        return False
+    if isinstance(expression, ast.Attribute) and _is_of_one_run(module, expression):
         return False
     if isinstance(expression, ast.Constant):
         return True
@@ -74,6 +87,34 @@ def _is_same_part(module: Module, part: ast.Attribute | ast.Subscript, depth: in
                 for value in known
             )
     return _is_shared_object(module, part, depth)
+
+
+def _is_of_one_run(module: Module, part: ast.Attribute) -> bool:
+    """Whether an attribute tells runs of one program apart, of which each process has its own."""
+    holder = part.value
+    if isinstance(holder, ast.Attribute) and _is_of_one_run(module, holder):
+        return True
+    if part.attr in _OF_ONE_RUN.get(module.qualified_name(holder) or "", ()):
+        return True
+    for value in module.values(holder).known:
+        if isinstance(value.node, ast.Call) and isinstance(value.module, Module):
+            maker = value.module.qualified_name(value.node.func) or ""
+            if part.attr in _OF_ONE_RUN.get(maker, ()):
+                return value.module.argument_node(value.node, part.attr) is None
+    return part.attr == "_id" and _is_run_of_sacred(module, holder)
+
+
+def _is_run_of_sacred(module: Module, node: ast.expr) -> bool:
+    if not isinstance(node, ast.Name) or node.id != _SACRED_RUN:
+        return False
+    bindings = module.bindings(node)[1]
+    function = module.enclosing_function(bindings[0]) if bindings else None
+    return function is not None and any(
+        isinstance(decorator, ast.Attribute)
+        and module.type_of(decorator.value) == "sacred.Experiment"
+        for item in function.decorator_list
+        for decorator in [item.func if isinstance(item, ast.Call) else item]
+    )
 
 
 def _is_shared_object(module: Module, base: ast.expr, depth: int) -> bool:

@@ -9,19 +9,22 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.structure import Function
 
+from ranksafe_rules._shared.chosen_branches import comes_to
+from ranksafe_rules._shared.every_rank import callers, may_be_reached
 from ranksafe_rules._shared.rank_words import asks_for_the_rank, identifiers
+from ranksafe_rules._shared.trails.functions import callers_elsewhere
+from ranksafe_rules.checkpoints.saved_files import LOAD, is_written_from_the_cpu
 
-_LOAD: Final = "torch.load"
-_SAVE: Final = "torch.save"
 _CHECKPOINT: Final = re.compile(
     r"check_?point|ckpt|resume|state_?dict|snapshot|pretrain|weights|\.pth(\.tar)?\b", re.IGNORECASE
 )
 _WITHOUT_TENSORS: Final = re.compile(r"sched|sampler|scaler|loader", re.IGNORECASE)
 """What has such a name keeps numbers in its state, not tensors (torch.optim.lr_scheduler, torch.amp.GradScaler)."""
 _IN_MEMORY: Final = re.compile(r"buffer|bytes|stream|(^|_)bio$", re.IGNORECASE)
-_ON_THE_CPU: Final = re.compile(r"\.cpu\(|\.numpy\(|(to|device)\(\s*(device=)?[\"']cpu")
 
 
 class Use(Enum):
@@ -47,7 +50,7 @@ def unplaced_loads(module: Module) -> Iterator[Load]:
     Whatever is not known to be a checkpoint is left out: most other files (features, data sets) hold tensors of the
     CPU, which are loaded there.
     """
-    for call in module.calls(_LOAD):
+    for call in module.calls(LOAD):
         if module.argument(call, "map_location", 1) is not None:
             continue
         source = module.argument_node(call, "f", 0)
@@ -56,6 +59,41 @@ def unplaced_loads(module: Module) -> Iterator[Load]:
         use = _use_of(module, call, source)
         if use is not None:
             yield Load(call, use)
+
+
+def may_be_called(module: Module, load: Load, launch: LaunchContext) -> bool:
+    """Whether a program of several processes may come to a load: False where calls in other files alone are known to
+    run its function, and each is of another program, or hands it what is loaded already."""
+    function = module.enclosing_function(load.call)
+    if function is None or any(callers(module, function, certain=False)):
+        return True
+    calls = list(callers_elsewhere(module, function))
+    return not calls or any(
+        may_be_reached(user, launch)
+        and comes_to(module, load.call, user, call)
+        and not _hands_over_loaded(module, load, function, user, call)
+        for user, call in calls
+    )
+
+
+def _hands_over_loaded(
+    module: Module, load: Load, function: Function, user: Module, call: ast.Call
+) -> bool:
+    """Whether a call passes what torch.load gave where the function takes a path: that is loaded nowhere again."""
+    source = module.argument_node(load.call, "f", 0)
+    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    if not isinstance(source, ast.Name) or source.id not in names:
+        return False
+    given = user.argument_node(call, source.id, names.index(source.id))
+    while isinstance(given, (ast.Subscript, ast.Attribute)):
+        given = given.value
+    known = () if given is None else user.values(given).known
+    return bool(known) and all(
+        isinstance(value.node, ast.Call)
+        and isinstance(value.module, Module)
+        and value.module.qualified_name(value.node.func) == LOAD
+        for value in known
+    )
 
 
 def _may_hold_cuda_tensors(module: Module, call: ast.Call, source: ast.expr) -> bool:
@@ -69,18 +107,7 @@ def _may_hold_cuda_tensors(module: Module, call: ast.Call, source: ast.expr) -> 
     text = module.text_of(source)
     if ".safetensors" in text or _below_a_device_context(module, call):
         return False
-    for save in module.calls(_SAVE):
-        target = module.argument_node(save, "f", 1)
-        saved = module.argument_node(save, "obj", 0)
-        if target is not None and saved is not None and module.text_of(target) == text:
-            if _ON_THE_CPU.search(_text_behind(module, saved)):
-                return False
-    return True
-
-
-def _text_behind(module: Module, expression: ast.expr) -> str:
-    behind = [value.node for value in module.values(expression).known if value.module is module]
-    return " ".join(module.text_of(node) for node in (expression, *behind))
+    return not is_written_from_the_cpu(module, source)
 
 
 def _below_a_device_context(module: Module, node: ast.AST) -> bool:

@@ -1,4 +1,4 @@
-"""States of DistributedDataParallel wrappers that are saved, and how the same file loads them."""
+"""States of DistributedDataParallel wrappers that are saved, and how the project loads them."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ranksafe_rules._shared.origins import arguments_for
 from ranksafe_rules._shared.rank_words import identifiers
 from ranksafe_rules._shared.trails.functions import Called, called
 from ranksafe_rules._shared.wrapped_models import is_possible
+from ranksafe_rules.checkpoints.saved_files import LOAD, is_written_elsewhere
 
 DISTRIBUTED: Final = "torch.nn.parallel.DistributedDataParallel"
 _MODULE: Final = "torch.nn.Module"
@@ -29,6 +30,9 @@ _PREFIX: Final = re.compile(
     r"""consume_prefix_in_state_dict|["']module\.?["']|\[7:\]|(remove|strip|clean)\w{0,60}(prefix|module|ddp|dict)"""
 )
 """Ways to take the prefix off again, or to ask for it."""
+_LOADER: Final = "load_state_dict"
+_LOAD: Final = re.compile(r"\bload\(")
+_MOST_FILES: Final = 6
 _SAVES: Final = re.compile(r"save", re.IGNORECASE)
 
 
@@ -68,6 +72,8 @@ def saved_wrapper_states(module: Module) -> Iterator[SavedState]:
         if any(wrapping_of(module, _receiver(item)) is not Wrapping.NO for item in _loads(module)):
             continue
         if _is_handed_to_a_loader(module, model):
+            continue
+        if not _loads(module) and _loaders_take_it_off(module):
             continue
         yield SavedState(call, model, wrapping, loads[0] if loads else None)
 
@@ -209,6 +215,39 @@ def _is_handed_to_a_loader(module: Module, model: ast.expr) -> bool:
         if any(_is_parameter(found, _receiver(load), parameter) for load in _loads(found.module)):
             return True
     return False
+
+
+def _loaders_take_it_off(module: Module) -> bool:
+    """Whether other files of the project load states, and all of them take the prefix off or speak of it; those that
+    only load what the project writes elsewhere are none of them."""
+    if not any(map(_handles_prefix, filter(_loads_states, module.texts_saying(_LOADER)))):
+        return False
+    others = module.files_saying(_LOADER, most=_MOST_FILES + 1, unless=_is_no_loader)
+    return len(others) <= _MOST_FILES and all(
+        _is_of_another_file(other, load) for other in others for load in _loads(other)
+    )
+
+
+def _is_of_another_file(module: Module, load: ast.Call) -> bool:
+    """Whether what ``load_state_dict`` takes is known to come from a file that holds something else."""
+    given = module.argument_node(load, "state_dict", 0)
+    known = () if given is None else module.values(given).known
+    sources = [
+        module.argument_node(value.node, "f", 0)
+        for value in known
+        if isinstance(value.node, ast.Call) and module.qualified_name(value.node.func) == LOAD
+    ]
+    return 0 < len(sources) == len(known) and all(
+        source is not None and is_written_elsewhere(module, source) for source in sources
+    )
+
+
+def _loads_states(text: str) -> bool:
+    return _LOAD.search(text) is not None
+
+
+def _is_no_loader(text: str) -> bool:
+    return _handles_prefix(text) or not _loads_states(text)
 
 
 def _is_parameter(where: Called, node: ast.expr, parameter: ast.arg) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -48,6 +48,11 @@ _PAST_ACCELERATE: Final = tuple(
     f"logging.{word}"
     for word in ("getLogger", "debug", "info", "warning", "error", "critical", "exception", "log")
 )
+_LEVELS: Final[Mapping[str, tuple[str, int | None]]] = {
+    "basicConfig": ("level", None),
+    "setLevel": ("level", 0),
+}
+"""What sets the level of loggers and handlers, with the parameter for it (CPython 3.13, `logging/__init__.py`)."""
 _SETTING_UP: Final = frozenset({"setLevel", "addHandler", "removeHandler", "handlers"})
 MENTIONS: Final = frozenset(
     {
@@ -92,7 +97,7 @@ def _starts(module: Module) -> Iterator[Start]:
                 path = module.argument_node(call, parameter, position)
                 if path is None and kind is Kind.LOG:
                     continue
-                if kind is Kind.LOG and _only_main_logs(module):
+                if kind is Kind.LOG and (_only_main_logs(module) or _levels_differ(module)):
                     continue
                 if path is None or is_same_on_all_ranks(module, path):
                     if not any(asks_for_the_rank(module, item) for item in _given(call)):
@@ -120,6 +125,20 @@ def _only_main_logs(module: Module) -> bool:
         return False
     others = module.calls(*_PAST_ACCELERATE)
     return all(getattr(module.parent(call), "attr", "") in _SETTING_UP for call in others)
+
+
+def _levels_differ(module: Module) -> bool:
+    """Whether the file has some ranks write fewer messages than others: a level that depends on the rank, or is set on
+    some ranks only."""
+    for word, (parameter, position) in _LEVELS.items():
+        for call in module.calls_written(word):
+            level = module.argument_node(call, parameter, position)
+            if level is not None and (
+                asks_for_the_rank(module, level)
+                or any(asks_for_the_rank(module, guard.test) for guard in module.guards(call))
+            ):
+                return True
+    return False
 
 
 def _given(call: ast.Call) -> list[ast.expr]:

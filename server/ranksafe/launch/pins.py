@@ -6,13 +6,15 @@ What reads requirements is imported at the first one: the server's client waits 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from packaging.version import Version
 
 from ranksafe.launch.context import Fact
+from ranksafe.launch.install_lines import of_environment, of_script
 from ranksafe.launch.versions import TRACKED, normalized
 from ranksafe.settings import parse_toml
 from ranksafe.source.plain_files import read_plain
@@ -20,7 +22,15 @@ from ranksafe.source.plain_files import read_plain
 if TYPE_CHECKING:
     from packaging.specifiers import SpecifierSet
 
-PIN_FILES: Final = ("requirements.txt", "pyproject.toml")
+PIN_FILES: Final = (
+    "requirements.txt",
+    "pyproject.toml",
+    "environment.yml",
+    "environment.yaml",
+    "Dockerfile",
+)
+PIN_SCRIPTS: Final = "*.sh"
+_MOST_SCRIPTS: Final = 30
 _MOST_BYTES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 _BEHIND: Final = re.compile(r"(?:^|\s)#|\s--|\\$|;")
@@ -46,21 +56,31 @@ def pinned_versions(folder: Path, root: Path) -> Mapping[str, Fact]:
 def _asked_for(folder: Path) -> dict[str, Fact | None]:
     """What the files of one folder ask for; None: that may be one of several versions."""
     found: dict[str, Fact | None] = {}
-    for file in (folder / name for name in PIN_FILES):
-        asked: dict[str, set[str | None]] = {}
-        for name, specifier in _requirements(file):
-            asked.setdefault(name, set()).add(_only_version(specifier))
+    for files in (*([folder / name] for name in PIN_FILES), _scripts(folder)):
+        asked: dict[str, dict[str | None, Path]] = {}
+        for file in files:
+            for name, specifier in _requirements(file):
+                asked.setdefault(name, {}).setdefault(_only_version(specifier), file)
         for name, versions in asked.items():
-            version = versions.pop() if len(versions) == 1 else None
+            (version, file), *others = versions.items()
             if found.get(name) is None:
-                found[name] = None if version is None else Fact(version, str(file))
+                found[name] = None if version is None or others else Fact(version, str(file))
     return found
+
+
+def _scripts(folder: Path) -> list[Path]:
+    """The scripts of a folder, which may install something; none where they are too many to be written for that."""
+    try:
+        found = sorted(islice(folder.glob(PIN_SCRIPTS), _MOST_SCRIPTS + 1))
+    except OSError:
+        return []
+    return found if len(found) <= _MOST_SCRIPTS else []
 
 
 def _requirements(file: Path) -> Iterator[tuple[str, SpecifierSet]]:
     try:
         text = read_plain(file, _MOST_BYTES).decode("utf-8-sig", "replace")
-        lines = text.splitlines() if file.suffix == ".txt" else _dependencies(parse_toml(text))
+        lines = _lines(file, text)
     except (OSError, ValueError):
         return
     for line in lines:
@@ -74,6 +94,14 @@ def _requirements(file: Path) -> Iterator[tuple[str, SpecifierSet]]:
                 yield name, Requirement(written).specifier
             except InvalidRequirement:
                 continue
+
+
+def _lines(file: Path, text: str) -> Iterable[str]:
+    if file.suffix == ".txt":
+        return text.splitlines()
+    if file.suffix == ".toml":
+        return _dependencies(parse_toml(text))
+    return of_script(text) if file.suffix not in (".yml", ".yaml") else of_environment(text)
 
 
 def _dependencies(document: dict[str, Any]) -> list[str]:

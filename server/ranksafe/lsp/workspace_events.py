@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 from lsprotocol import types
 
 from ranksafe.checker.configuration import FILE_NAMES
-from ranksafe.launch.pins import PIN_FILES
+from ranksafe.launch.pins import PIN_FILES, PIN_SCRIPTS
 from ranksafe.lsp.connection import Connection
 from ranksafe.lsp.documents import path_of
 from ranksafe.lsp.options import as_mapping, read_settings
@@ -19,7 +20,11 @@ from ranksafe.lsp.session import Session
 SECTION: Final = "ranksafe"
 TRUST: Final = "ranksafe/trust"
 _OF_THE_LAUNCH: Final = {*FILE_NAMES, *PIN_FILES}
-_WATCHED: Final = (*(f"**/{name}" for name in sorted(_OF_THE_LAUNCH)), "**/*.py")
+_WATCHED: Final = (
+    *(f"**/{name}" for name in sorted(_OF_THE_LAUNCH)),
+    f"**/{PIN_SCRIPTS}",
+    "**/*.py",
+)
 _NEVER: Final = 1_000_000_000
 _PUT_OFF_SECONDS: Final = 0.1
 """Several files may change at once; they are answered together."""
@@ -58,10 +63,14 @@ def files_changed(session: Session, params: types.DidChangeWatchedFilesParams) -
     """``workspace/didChangeWatchedFiles``: configuration, versions that are asked for, or Python files that others
     import."""
     paths = [path for change in params.changes if (path := path_of(change.uri))]
-    if session.put_off is None and any(path.name in _OF_THE_LAUNCH for path in paths):
+    if session.put_off is None and any(map(_is_of_the_launch, paths)):
         loop = asyncio.get_running_loop()
         session.put_off = loop.call_later(_PUT_OFF_SECONDS, _do_put_off, session)
     session.project_updates.changed_on_disk(paths)
+
+
+def _is_of_the_launch(path: Path) -> bool:
+    return path.name in _OF_THE_LAUNCH or path.match(PIN_SCRIPTS)
 
 
 def folders_changed(session: Session, _params: types.DidChangeWorkspaceFoldersParams) -> None:

@@ -62,6 +62,9 @@ class Project(Protocol):
         """The other files that import a file, directly or through others, and in which a word stands outside comments;
         what is found in ``asker`` depends on them from now on."""
 
+    def files_saying(self, word: str, *, asker: Path) -> list[Path]:
+        """All files in which a word stands outside comments; what is found in ``asker`` depends on them from now on."""
+
     def launches_of(self, path: Path) -> list[LaunchCommand]:
         """The commands that start a file, or one that imports it, with one process per GPU."""
 
@@ -71,6 +74,9 @@ class Project(Protocol):
     def runs_on_one_gpu(self, path: Path) -> bool:
         """Whether commands start a file, or one that imports it, with plain python, and every one leaves one GPU
         visible."""
+
+    def runs_in_one_process(self, path: Path) -> bool:
+        """Whether launchers start a file, or one that imports it, and every command makes one process."""
 
     def trains_with_trainer(self, module: str) -> bool:
         """Whether a file that imports the module builds a Trainer and shows no launcher."""

@@ -90,6 +90,8 @@ class ModuleFacts:
     """nn.DataParallel(...) constructions."""
     distributed_data_parallel: tuple[Range, ...]
     """DDP and FSDP wraps, accelerator.prepare, fabric.setup."""
+    of_processes: tuple[str | None, ...]
+    """The functions, as in `Evidence`, in which those and Accelerators stand."""
     visible_devices: tuple[Range, ...]
     """Assignments of CUDA_VISIBLE_DEVICES."""
     imports: frozenset[str]
@@ -139,6 +141,11 @@ def facts_of_module(
         data_parallel=data_parallel,
         distributed_data_parallel=tuple(
             module.range_of(n) for p in parts for n in p.distributed_data_parallel
+        ),
+        of_processes=tuple(
+            top_level_function(module, n)
+            for p in parts
+            for n in (*p.accelerator, *p.distributed_data_parallel)
         ),
         visible_devices=tuple(module.range_of(n) for p in parts for n in p.visible_devices),
         imports=frozenset().union(*(part.imports for part in parts)),

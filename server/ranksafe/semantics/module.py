@@ -359,6 +359,35 @@ class Module(ModuleStructure):
         asker.imports.asked_project = True
         return project.users_saying(Path(self.path), word, asker=Path(asker.path))
 
+    def files_saying(
+        self, word: str, *, most: int, unless: Callable[[str], bool] | None = None
+    ) -> list[Module]:
+        """The other files of the project in which a word stands outside comments, those left out of which ``unless`` is
+        true; none where there are more than ``most``."""
+        paths = [
+            path for path, text in self._texts_saying(word) if unless is None or not unless(text)
+        ]
+        project = self.project
+        if project is None or len(paths) > most:
+            return []
+        found = [self._other_file(project, project.module_name(path), path) for path in paths]
+        return [other for other in found if other is not None]
+
+    def texts_saying(self, word: str) -> list[str]:
+        """The texts of the other files of the project in which a word stands outside comments."""
+        return [text for _, text in self._texts_saying(word)]
+
+    def _texts_saying(self, word: str) -> Iterator[tuple[Path, str]]:
+        project, asker = self.project, self._asker
+        if project is None or asker.path is None:
+            return
+        asker.imports.asked_project = True
+        own = None if self.path is None else Path(self.path).absolute()
+        for path in project.files_saying(word, asker=Path(asker.path)):
+            text = None if path == own else project.text_of(path)
+            if text is not None:
+                yield path, text
+
     def is_idle(self, function: str) -> bool:
         """Whether neither this script nor a file that imports it uses a function of the script's, or only other such
         functions do: a remainder. Not what test runners, fire and ``globals()`` find by its name."""
@@ -406,6 +435,15 @@ class Module(ModuleStructure):
             return False
         self.imports.asked_project = True
         return project.runs_on_one_gpu(Path(self.path))
+
+    def runs_in_one_process(self) -> bool:
+        """Whether launchers start this file, or one that imports it, in the project's scripts and READMEs, and every
+        such command makes one process (``torchrun --nproc-per-node=1``)."""
+        project = self.project
+        if project is None or self.path is None:
+            return False
+        self.imports.asked_project = True
+        return project.runs_in_one_process(Path(self.path))
 
     # -- facts
 

@@ -18,7 +18,7 @@ from ranksafe_rules._shared.every_rank import (
     runs_on_every_rank,
 )
 from ranksafe_rules._shared.processes import Certainty
-from ranksafe_rules.checkpoints.loaded_files import Use, unplaced_loads
+from ranksafe_rules.checkpoints.loaded_files import Use, may_be_called, unplaced_loads
 
 _MESSAGE = Translated(
     "Every process loads this checkpoint to the GPU that it was saved from, which is cuda:0 for all of them when rank "
@@ -64,7 +64,9 @@ class LoadWithoutMapLocation(Rule):
         for load in loads:
             safe = load.use is Use.STATE
             if safe and every_rank(module, launch) >= Certainty.SHOWN:
-                everywhere = may_run_on_every_rank(module, load.call)
+                everywhere = may_run_on_every_rank(module, load.call) and may_be_called(
+                    module, load, launch
+                )
             else:
                 # What goes by a name only, or is in a file of its own, has to be seen running on all ranks.
                 everywhere = runs_on_every_rank(module, load.call, launch)

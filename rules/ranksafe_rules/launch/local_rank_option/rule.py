@@ -52,6 +52,10 @@ _STOPS: Final = Translated(
 _STARTED: Final = Translated(
     "torch.distributed.launch starts it here", "此处由 torch.distributed.launch 启动"
 )
+_PLAIN: Final = Translated(
+    "Plain python starts it here, as one process, for which the default is right",
+    "此处由普通的 python 启动，只有一个进程，默认值是正确的",
+)
 _ACCEPT: Final = FixOffer(
     "accept-both",
     Translated(
@@ -111,7 +115,14 @@ class LocalRankOptionRule(Rule):
         if found is None:
             return
         message, level = found
-        yield self.finding(module, option.spelled, message, level=level, fixes=fixes)
+        related = []
+        plain = module.plain_start()
+        if plain is not None:
+            line = Range(Position(plain.line - 1, 0), Position(plain.line - 1, 0))
+            related, level = [Related(_PLAIN, line, plain.file)], Level.INFORMATION
+        yield self.finding(
+            module, option.spelled, message, level=level, related=related, fixes=fixes
+        )
 
 
 def _consequence(module: Module, option: LocalRankOption) -> tuple[Translated, Level] | None:

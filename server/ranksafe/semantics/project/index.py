@@ -175,6 +175,14 @@ class ProjectIndex(Definitions):
         self._users_read.setdefault(asker, set()).update(found)
         return found
 
+    def files_saying(self, word: str, *, asker: Path) -> list[Path]:
+        """All files in which a word stands outside comments; what is found in ``asker`` depends on them from now on."""
+        asker = asker.absolute()
+        found = sorted(self._mentions.saying(word))
+        self._asked_of_users.add(asker)
+        self._users_read.setdefault(asker, set()).update(found)
+        return found
+
     def launches_of(self, path: Path) -> list[LaunchCommand]:
         """The commands that start a file, or one that imports it, with one process per GPU.
 
@@ -195,6 +203,12 @@ class ProjectIndex(Definitions):
         visible; read as `launches_of` reads."""
         self._asked_of_users.add(path.absolute())
         return self._launch_files.on_one_gpu(path.absolute())
+
+    def runs_in_one_process(self, path: Path) -> bool:
+        """Whether launchers start a file, or one that imports it, and every command makes one process; read as
+        `launches_of` reads."""
+        self._asked_of_users.add(path.absolute())
+        return self._launch_files.in_one_process(path.absolute())
 
     # -- who trains whose models
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +41,8 @@ _READ_BY_USERS: Final = frozenset({".sh", ".bash", ".zsh", ".md", ".rst"})
 _ONE_PROCESS: Final = re.compile(
     r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus)[ \t=]+1(?!\S)"
 )
-_NUMBER_ASSIGNED: Final = re.compile(r"(?:export[ \t]+)?(\w+)=[\"']?(\d+)[\"']?")
+_ASSIGNED: Final = re.compile(r"(?:export[ \t]+)?(\w+)=[\"']?([\w./-]+)[\"']?")
+"""A variable that gets a number, a word or a path as it is."""
 _VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _TARGET: Final = re.compile(
     r"(?<=[\s\"'])(?:(?:-m|--module)[ \t]+([A-Za-z_][\w.]*)|([^\s\"'=]+\.py)\b)"
@@ -56,6 +57,8 @@ class LaunchFiles:
     dependents: Dependents
     _launches: dict[Path, list[LaunchCommand]] | None = None
     """The scripts with the commands that start them."""
+    _alone: set[Path] = field(default_factory=set)
+    """Those that a command starts with a launcher as one process."""
     _plain: dict[Path, list[LaunchCommand]] | None = None
     """Those that plain python starts."""
 
@@ -84,6 +87,18 @@ class LaunchFiles:
         ]
         return bool(found) and all(item.one_gpu for item in found) and not self.of(path)
 
+    def in_one_process(self, path: Path) -> bool:
+        """Whether launchers start the file, or one that imports it, and every command makes one process; a script that
+        plain python starts as well may make its processes itself."""
+        if self.of(path):
+            return False
+        scripts = [
+            script
+            for script in self._alone
+            if script == path or path in self.dependents.closure(script)
+        ]
+        return bool(scripts) and self._all_plain().keys().isdisjoint(scripts)
+
     def files_changed(self) -> None:
         """Files came or went."""
         self._launches = None
@@ -92,6 +107,7 @@ class LaunchFiles:
     def _all(self) -> dict[Path, list[LaunchCommand]]:
         if self._launches is None:
             self._launches = {}
+            self._alone.clear()
             for file in command_files(self.files.root):
                 for script, launch in self._started_by(file):
                     self._launches.setdefault(script, []).append(launch)
@@ -107,15 +123,22 @@ class LaunchFiles:
         return self._plain
 
     def _started_by(self, file: Path) -> Iterator[tuple[Path, LaunchCommand]]:
-        numbers: dict[str, str] = {}
-        for line, command in _commands(_text_of(file)):
-            assigned = _NUMBER_ASSIGNED.fullmatch(command.strip())
+        variables: dict[str, str] = {}
+        for line, written in _commands(_text_of(file)):
+            assigned = _ASSIGNED.fullmatch(written.strip())
             if assigned is not None:
-                numbers[assigned[1]] = assigned[2]
-            found = _LAUNCHER.search(command)
-            if found is None or _ONE_PROCESS.search(_with_numbers(command, numbers)):
+                variables[assigned[1]] = assigned[2]
+            if _LAUNCHER.search(written) is None:
                 continue
-            yield from self._targets(command, found.end(), file, line)
+            command = _with_values(written, variables)
+            found = _LAUNCHER.search(command)
+            if found is None:
+                continue
+            for script, launch in self._targets(command, found.end(), file, line):
+                if not _ONE_PROCESS.search(command):
+                    yield script, launch
+                elif not _is_quoted(command[: found.start()]):
+                    self._alone.add(script)
 
     def _started_plainly_by(self, file: Path) -> Iterator[tuple[Path, LaunchCommand]]:
         text = _text_of(file)
@@ -179,9 +202,14 @@ def _leaves_one_gpu(command: str, *, otherwise: bool) -> bool:
     return _ONE_DEVICE.fullmatch("".join(said[-1])) is not None if said else otherwise
 
 
-def _with_numbers(command: str, numbers: dict[str, str]) -> str:
-    """A command with the variables that the script gave a number before."""
-    return _VARIABLE.sub(lambda found: numbers.get(found[1] or found[2], found[0]), command)
+def _with_values(command: str, values: dict[str, str]) -> str:
+    """A command with the values that the script gave to variables before."""
+    return _VARIABLE.sub(lambda found: values.get(found[1] or found[2], found[0]), command)
+
+
+def _is_quoted(before: str) -> bool:
+    """Whether what follows stands in a string: a part of a command that is put together elsewhere."""
+    return any(before.count(quote) % 2 for quote in "\"'")
 
 
 def _text_of(file: Path) -> str:

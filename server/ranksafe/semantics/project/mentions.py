@@ -31,12 +31,12 @@ class Mentions:
     def by_users(self, path: Path, word: str) -> bool:
         """Whether a word stands, outside comments, in a file or in one that imports it, directly or not."""
         return any(
-            user == path or path in self.dependents.closure(user) for user in self._saying(word)
+            user == path or path in self.dependents.closure(user) for user in self.saying(word)
         )
 
     def users(self, path: Path, word: str) -> set[Path]:
         """The files that import a file, directly or not, and in which a word stands outside comments."""
-        return {user for user in self._saying(word) if path in self.dependents.closure(user)}
+        return {user for user in self.saying(word) if path in self.dependents.closure(user)}
 
     def text_changed(self, path: Path) -> bool:
         """A file has another text; whether it says other words of those that were asked about."""
@@ -54,7 +54,8 @@ class Mentions:
         self._kept_texts.clear()
         self._characters = 0
 
-    def _saying(self, word: str) -> set[Path]:
+    def saying(self, word: str) -> set[Path]:
+        """The files in which a word stands outside comments."""
         if word not in self._by_word:
             self._by_word[word] = {path for path in self.files.all() if self._says(path, word)}
         return self._by_word[word]

@@ -244,6 +244,10 @@ class _AskedProject:
         """Left out: nobody asks while that is found out."""
         return []
 
+    def files_saying(self, word: str, *, asker: Path) -> list[Path]:  # noqa: ARG002
+        """Left out: nobody asks while that is found out."""
+        return []
+
     def launches_of(self, path: Path) -> list[LaunchCommand]:  # noqa: ARG002
         """Left out: nobody asks while that is found out."""
         return []
@@ -253,6 +257,10 @@ class _AskedProject:
         return None
 
     def runs_on_one_gpu(self, path: Path) -> bool:  # noqa: ARG002
+        """Left out: nobody asks while that is found out."""
+        return False
+
+    def runs_in_one_process(self, path: Path) -> bool:  # noqa: ARG002
         """Left out: nobody asks while that is found out."""
         return False
 

@@ -1,0 +1,225 @@
+"""How the project writes the files that it loads: from where the tensors in them come."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ranksafe.semantics.module import Module
+
+from ranksafe_rules._shared.call_chains import object_of
+
+SAVE: Final = "torch.save"
+LOAD: Final = "torch.load"
+_ON_THE_CPU: Final = re.compile(r"\.cpu\(|\.numpy\(|(to|device)\(\s*(device=)?[\"']cpu")
+_MOVES: Final = ("cpu", "cuda", "to")
+_MOST_FILES: Final = 6
+_MAXIMUM_DEPTH: Final = 6
+_COLLECTIONS: Final = frozenset({"builtins.dict", "collections.OrderedDict"})
+
+
+def is_written_from_the_cpu(module: Module, source: ast.expr) -> bool:
+    """Whether the project writes a file of this name, and always from tensors that are not on a GPU."""
+    name = _file_name(module, source)
+    found = _saves_of(module, name) if name else _saves_as_written(module, source)
+    return _all_from_the_cpu(found)
+
+
+def is_written_elsewhere(module: Module, source: ast.expr) -> bool:
+    """Whether the project writes a file of this name from something else than the state of a model."""
+    name = _file_name(module, source)
+    saves = _saves_of(module, name) if name else []
+    return bool(saves) and not any(_states_saved(*save) for save in saves)
+
+
+def _saves_of(module: Module, name: str) -> list[tuple[Module, ast.Call]]:
+    saves = [*_saves_named(module, name)]
+    for other in module.files_saying(name, most=_MOST_FILES):
+        saves += _saves_named(other, name)
+    return saves
+
+
+def _all_from_the_cpu(saves: list[tuple[Module, ast.Call]]) -> bool:
+    return bool(saves) and all(_is_from_the_cpu(*save) for save in saves)
+
+
+def _saves_as_written(module: Module, source: ast.expr) -> list[tuple[Module, ast.Call]]:
+    """Those of the file to what is written as the source is."""
+    text = module.text_of(source)
+    found = []
+    for save in module.calls(SAVE):
+        target = module.argument_node(save, "f", 1)
+        if target is not None and module.text_of(target) == text:
+            found.append((module, save))
+    return found
+
+
+def _saves_named(module: Module, name: str) -> Iterator[tuple[Module, ast.Call]]:
+    for save in module.calls(SAVE):
+        target = module.argument_node(save, "f", 1)
+        if target is not None and _file_name(module, target) == name:
+            yield module, save
+
+
+def _file_name(module: Module, path: ast.expr, depth: int = _MAXIMUM_DEPTH) -> str | None:
+    """The last part of a path, where it is written down: ``"last.pth"`` of ``os.path.join(folder, "last.pth")``."""
+    names: set[str | None] = set()
+    for value in module.values(path).known if depth else ():
+        node, holder = value.node, value.module
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names.add(node.value.rpartition("/")[2])
+        elif isinstance(holder, Module):
+            last = _last_part(holder, node)
+            names.add(None if last is None else _file_name(holder, last, depth - 1))
+    return names.pop() if len(names) == 1 else None
+
+
+def _last_part(module: Module, node: ast.expr) -> ast.expr | None:
+    """The part of a path that holds the file's whole name."""
+    if isinstance(node, ast.Call):
+        is_join = module.qualified_name(node.func) in ("os.path.join", "pathlib.Path")
+        return node.args[-1] if is_join and node.args else None
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, ast.Div) or (isinstance(node.op, ast.Add) and _begins(node.right)):
+            return node.right
+        return None
+    if isinstance(node, ast.JoinedStr) and len(node.values) > 1 and _begins(node.values[-1]):
+        return node.values[-1]
+    return None
+
+
+def _begins(part: ast.expr) -> bool:
+    """Whether a part of a path begins a file's name itself."""
+    return isinstance(part, ast.Constant) and "/" in str(part.value)
+
+
+def _is_from_the_cpu(module: Module, save: ast.Call) -> bool:
+    saved = module.argument_node(save, "obj", 0)
+    if saved is None:
+        return False
+    if _ON_THE_CPU.search(" ".join(map(module.text_of, _behind(module, saved)))):
+        return True
+    owners = _states_saved(module, save)
+    if owners:
+        return all(_was_moved_to_the_cpu(module, owner, save) for owner in owners)
+    return not _is_written_anew(module, save) and _is_made_of_a_file(module, saved, _MAXIMUM_DEPTH)
+
+
+def _behind(module: Module, node: ast.expr) -> list[ast.expr]:
+    return [node, *(item.node for item in module.values(node).known if item.module is module)]
+
+
+def _states_saved(module: Module, save: ast.Call) -> list[ast.expr]:
+    """The objects whose states are in what is saved."""
+    saved = module.argument_node(save, "obj", 0)
+    return [
+        call.func.value
+        for node in ([] if saved is None else _behind(module, saved))
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "state_dict"
+    ]
+
+
+def _is_written_anew(module: Module, save: ast.Call) -> bool:
+    """Whether the file reads what it writes: then something else has written that before."""
+    target = module.argument_node(save, "f", 1)
+    sources = (module.argument_node(load, "f", 0) for load in module.calls(LOAD))
+    text = None if target is None else module.text_of(target)
+    return any(source is not None and module.text_of(source) == text for source in sources)
+
+
+def _was_moved_to_the_cpu(module: Module, owner: ast.expr, save: ast.Call) -> bool:
+    """Whether the last move before a save, of what is saved or of the object that holds it, was to the CPU:
+    ``net.cpu()`` before ``torch.save(net.module.state_dict(), path)``."""
+    around = module.guards(save)
+    last: ast.Call | None = None
+    for word in _MOVES:
+        for move in module.calls_written(word):
+            if not isinstance(move.func, ast.Attribute) or not _holds(move.func.value, owner):
+                continue
+            if module.enclosing_function(move) is not module.enclosing_function(save):
+                continue
+            if module.order_of(move) < module.order_of(save) and all(
+                guard in around for guard in module.guards(move)
+            ):
+                if last is None or module.order_of(move) > module.order_of(last):
+                    last = move
+    return last is not None and _ON_THE_CPU.search(f".{_from_method(module, last)}") is not None
+
+
+def _from_method(module: Module, call: ast.Call) -> str:
+    assert isinstance(call.func, ast.Attribute)
+    return module.text_of(call)[len(module.text_of(call.func.value)) + 1 :]
+
+
+def _holds(holder: ast.expr, owner: ast.expr) -> bool:
+    """Whether an object is another one, or has it in it: ``net`` has ``net.module``."""
+    written = ast.dump(object_of(holder))
+    while True:
+        if ast.dump(owner) == written:
+            return True
+        if not isinstance(owner, ast.Attribute):
+            return False
+        owner = owner.value
+
+
+def _is_made_of_a_file(module: Module, node: ast.expr, depth: int) -> bool:
+    """Whether an object is what torch.load gave, or a collection that is filled from nothing else: an extract, which
+    is no checkpoint of the process that writes it."""
+    if depth == 0:
+        return False
+    if isinstance(node, (ast.Subscript, ast.Attribute)):
+        return _is_made_of_a_file(module, node.value, depth - 1)
+    if isinstance(node, ast.Call):
+        if module.qualified_name(node.func) == LOAD:
+            place = module.argument_node(node, "map_location", 1)
+            return place is None or "cpu" in module.text_of(place)
+        if not isinstance(node.func, ast.Attribute):
+            return False
+        if node.func.attr in _MOVES and not _ON_THE_CPU.search(f".{_from_method(module, node)}"):
+            return False
+        return _is_made_of_a_file(module, node.func.value, depth - 1)
+    if isinstance(node, ast.DictComp):
+        return all(_is_made_of_a_file(module, part.iter, depth - 1) for part in node.generators)
+    if isinstance(node, ast.Dict):
+        return bool(node.values) and all(
+            _is_made_of_a_file(module, value, depth - 1) for value in node.values
+        )
+    if not isinstance(node, ast.Name):
+        return False
+    given = [*_given_to(module, node)]
+    return bool(given) and all(_is_made_of_a_file(module, value, depth - 1) for value in given)
+
+
+def _given_to(module: Module, name: ast.Name) -> Iterator[ast.expr]:
+    """What a variable is assigned, empty collections left out, and what is put into it; of a loop's variable what the
+    loop goes through."""
+    for binding in module.bindings(name)[1]:
+        value = module.assigned_value(binding) if isinstance(binding, ast.Name) else None
+        if value is None:
+            loop = module.parent(binding)
+            while isinstance(loop, (ast.Tuple, ast.List)):
+                loop = module.parent(loop)
+            yield loop.iter if isinstance(loop, ast.For) else ast.Constant(None)
+        elif not _is_empty(module, value):
+            yield value
+    for use in module.loads_of_same_name(name):
+        item = module.parent(use)
+        if isinstance(item, ast.Subscript) and isinstance(item.ctx, ast.Store):
+            statement = module.parent(item)
+            yield statement.value if isinstance(statement, ast.Assign) else ast.Constant(None)
+
+
+def _is_empty(module: Module, node: ast.expr) -> bool:
+    if isinstance(node, ast.Dict):
+        return not node.keys
+    return (
+        isinstance(node, ast.Call)
+        and not node.args
+        and not node.keywords
+        and module.qualified_name(node.func) in _COLLECTIONS
+    )
