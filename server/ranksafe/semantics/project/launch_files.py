@@ -41,6 +41,8 @@ _READ_BY_USERS: Final = frozenset({".sh", ".bash", ".zsh", ".md", ".rst"})
 _ONE_PROCESS: Final = re.compile(
     r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus)[ \t=]+1(?!\S)"
 )
+_SEVERAL_NODES: Final = re.compile(r"--(?:nnodes|num_nodes)[ \t=]+(?!1(?!\S))\S")
+"""Of each of which the number of processes is told (torch/distributed/run.py, deepspeed/launcher/runner.py)."""
 _ASSIGNED: Final = re.compile(r"(?:export[ \t]+)?(\w+)=[\"']?([\w./-]+)[\"']?")
 """A variable that gets a number, a word or a path as it is."""
 _VARIABLE: Final = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
@@ -135,7 +137,7 @@ class LaunchFiles:
             if found is None:
                 continue
             for script, launch in self._targets(command, found.end(), file, line):
-                if not _ONE_PROCESS.search(command):
+                if not _ONE_PROCESS.search(command) or _SEVERAL_NODES.search(command):
                     yield script, launch
                 elif not _is_quoted(command[: found.start()]):
                     self._alone.add(script)
