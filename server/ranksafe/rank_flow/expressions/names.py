@@ -20,7 +20,9 @@ from ranksafe.rank_flow.values import (
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.walking import FUNCTIONS
 
-_STRUCTURE = frozenset({"shape", "ndim", "dtype", "device", "is_cuda", "requires_grad", "grad_fn"})
+_STRUCTURE = frozenset(
+    {"__class__", "shape", "ndim", "dtype", "device", "is_cuda", "requires_grad", "grad_fn"}
+)
 """What tensors of different data usually have in common."""
 
 
