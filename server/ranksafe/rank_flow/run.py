@@ -23,6 +23,7 @@ from ranksafe.rank_flow.values import (
     Value,
     Varies,
     combined,
+    with_changed_entry,
 )
 from ranksafe.semantics.module import Module
 
@@ -267,8 +268,9 @@ class Run:
         frame: Frame | None = self.frame
         while frame is not None:
             for name, value in frame.variables.items():
-                if value is before:
-                    frame.variables[name] = after
+                frame.variables[name] = (
+                    after if value is before else with_changed_entry(value, before, after)
+                )
             frame = frame.caller
 
     def none_used(self, value: Value, node: ast.AST) -> None:

@@ -314,8 +314,21 @@ def entry_at(base: Value, index: Value) -> Abstract | None:
     return None if key is None else base.entries.at(key)
 
 
+def with_changed_entry(value: Value, before: Value, after: Value) -> Value:
+    """A dictionary in which another value stands where one stood: that very one, not one that is equal to it."""
+    entries = value.entries if isinstance(value, Abstract) else None
+    if entries is None or all(entry is not before for _, entry in entries.known):
+        return value
+    assert isinstance(value, Abstract)
+    known = {key: after if entry is before else entry for key, entry in entries.known}
+    return with_entries(value, known, entries.others)
+
+
 def _entry(value: Value) -> Abstract:
-    return value.changed(each=None, groups=None) if isinstance(value, Abstract) else combined(value)
+    if not isinstance(value, Abstract):
+        return combined(value)
+    plain = value.entries is None and value.each is None and value.groups is None
+    return value if plain else value.changed(each=None, groups=None)
 
 
 def _joined_entries(first: Value, second: Value, condition: Value | None) -> Entries | None:
