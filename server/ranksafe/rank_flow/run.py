@@ -122,9 +122,16 @@ class Run:
     """State of one rank's walk. ``items`` is the part of the trace that is being written."""
 
     def __init__(
-        self, world: World, functions: Functions, expressions: Evaluators, statements: Executors
+        self,
+        world: World,
+        functions: Functions,
+        expressions: Evaluators,
+        statements: Executors,
+        deepest: int = DEEPEST,
     ) -> None:
         self.world = world
+        self.deepest = deepest
+        """Calls inside calls that are followed; of others it is only known whether they perform something."""
         self._expressions = expressions
         self._statements = statements
         self.running: list[ast.AST] = []

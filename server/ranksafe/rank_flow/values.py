@@ -130,13 +130,16 @@ class Abstract:
     """Whether it was made of the result of a collective: ranks that test it decide together."""
     none_somewhere: bool = False
     """Whether it is None on some ranks and something else on others, as their data say."""
+    elsewhere: Constant | None = field(default=None, compare=False)
+    """What it is on other ranks, of which the rank itself says so: ``x and rank == 0``."""
     entries: Entries | None = None
     """For a dictionary: what lies under single keys, and under all others. It says itself what they have in common."""
 
     def changed(self, **changes: Any) -> Abstract:
-        """What ``dataclasses.replace`` gives, in a quarter of its time; entries are those of the value as it was."""
+        """What ``dataclasses.replace`` gives, in a quarter of its time; entries, and what it is
+        elsewhere, are those of the value as it was."""
         other = Abstract(*_contents(self))
-        other.entries = None
+        other.elsewhere = other.entries = None
         for name, content in changes.items():
             setattr(other, name, content)
         return other

@@ -38,8 +38,14 @@ def if_statement(run: Run, node: ast.If) -> bool:
     with_file = None if test.varies.certain else arm_with_file(run, node)
     if with_file is not None:
         return run.block(with_file)
+    elsewhere = test.elsewhere if isinstance(test, Abstract) else None
+    if elsewhere is not None:
+        mine = Constant(not elsewhere.constant, elsewhere.origin)
+        run.items.append(Decision(run.place(node), mine.constant, mine))
+    run.inside.apart += elsewhere is not None
     reached = _undecided(run, node, test, [node.body, node.orelse])
-    if not test.varies.certain:
+    run.inside.apart -= elsewhere is not None
+    if not test.varies.certain and elsewhere is None:
         note_file(run, node)
     return reached
 
