@@ -163,6 +163,31 @@ def test_a_unit_test_is_one_process(
     assert (("RS520", "WARNING") in _found(tmp_path, text, name)) is warns
 
 
+@pytest.mark.parametrize(
+    ("commands", "warns"),
+    [
+        ("accelerate launch train.py", True),
+        ("accelerate launch --use_deepspeed --zero_stage 3 train.py", False),
+        ("accelerate launch --config_file configs/sharded.yaml train.py", False),
+        ("accelerate launch --config_file=configs/sharded.yaml \\\n  train.py --epochs 3", False),
+        ("accelerate launch --config_file configs/plain.yaml train.py", True),
+        ("accelerate launch --config_file $CONFIG train.py", True),
+        ("accelerate launch --config_file ../elsewhere.yaml train.py", True),
+        ("accelerate launch train.py --config_file configs/sharded.yaml", True),
+        ("accelerate launch --use_fsdp train.py\naccelerate launch train.py", True),
+    ],
+)
+def test_what_accelerate_is_told_to_wrap_in(tmp_path: Path, commands: str, warns: bool) -> None:
+    project = tmp_path / "project"
+    (project / "configs").mkdir(parents=True)
+    sharded = "debug: false\ndistributed_type: {}\nnum_processes: 8\n"
+    (project / "configs" / "sharded.yaml").write_text(sharded.format("DEEPSPEED"))
+    (project / "configs" / "plain.yaml").write_text(sharded.format("MULTI_GPU"))
+    (tmp_path / "elsewhere.yaml").write_text(sharded.format("'FSDP'"))
+    (project / "run.sh").write_text(f"{commands}\n")
+    assert (("RS520", "WARNING") in _found(project, _STEP)) is warns
+
+
 _OPTION = """\
 import argparse
 import os

@@ -231,8 +231,12 @@ def is_prepare(module: Module, call: ast.Call) -> bool:
 
 
 def prepares_for_other_strategies(module: Module) -> bool:
-    """Whether an Accelerator of the file is set up for FSDP, DeepSpeed or another strategy than DDP."""
-    return any(keyword.arg in _OTHER_STRATEGIES for keyword in _given_to_accelerators(module))
+    """Whether an Accelerator of the file is set up for FSDP, DeepSpeed or another strategy than DDP, there or by every
+    command that starts it."""
+    if any(keyword.arg in _OTHER_STRATEGIES for keyword in _given_to_accelerators(module)):
+        return True
+    commands = module.launch_commands()
+    return bool(commands) and all(command.other_strategy for command in commands)
 
 
 def may_prepare_for_other_strategies(module: Module) -> bool:

@@ -10,10 +10,12 @@ from ranksafe.rank_flow.diagram import Cell, Row, Traces, rows
 from ranksafe.rank_flow.issues import Issue, Kind
 from ranksafe.rank_flow.traces import Place
 from ranksafe.rank_flow.unwaited import KEPT
+from ranksafe.rank_flow.unwaited_transfers import CHANGED, CUT_OFF
 from ranksafe.semantics.module import Module
 
 __all__ = [
-    "KEPT", "TASK", "Cell", "Issue", "Kind", "Place", "RankFlow", "Row", "Traces", "rank_issues", "rows",
+    "CHANGED", "CUT_OFF", "KEPT", "TASK", "Cell", "Issue", "Kind", "Place", "RankFlow", "Row", "Traces", "rank_issues",
+    "rows",
 ]  # fmt: skip
 
 

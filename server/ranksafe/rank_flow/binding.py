@@ -17,7 +17,10 @@ from ranksafe.rank_flow.values import (
     combined,
     listed,
     part_of,
+    text_of,
     whole_number,
+    with_entries,
+    with_entry,
 )
 
 
@@ -44,10 +47,21 @@ def bind(run: Run, target: ast.expr, value: Value) -> None:
     elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
         # ``found[0] = x``: the container may now differ where x does.
         before = run.variable(target.value.id)
-        if isinstance(before, Abstract) and value.varies > before.varies:
-            bind(run, target.value, combined(before, value))
+        if isinstance(before, Abstract):
+            _bind_item(run, target.value, before, run.look(target.slice), value)
         elif isinstance(before, Sequence):
             bind(run, target.value, _with_item(before, run.value(target.slice), value))
+
+
+def _bind_item(run: Run, container: ast.Name, before: Abstract, index: Value, value: Value) -> None:
+    """``found[index] = value``: under a known key of a dictionary the others stay what they are."""
+    key = text_of(index)
+    if key is not None:
+        run.frame.variables[container.id] = with_entry(before, key, value)
+    elif value.varies > before.varies:
+        bind(run, container, combined(before, value))
+    elif before.entries is not None:
+        run.frame.variables[container.id] = before.changed()
 
 
 def _bind_group(run: Run, target: ast.Subscript, value: Value) -> bool:
@@ -60,9 +74,13 @@ def _bind_group(run: Run, target: ast.Subscript, value: Value) -> bool:
         before = run.value(target.value)
     if not isinstance(before, Abstract) or before.groups is None:
         return False
-    after = with_group(before, run.value(target.slice), value)
+    key = run.value(target.slice)
+    after = with_group(before, key, value)
     if after.groups is None:
         after = combined(before, value).changed(length=after.length, groups=None)
+        name = text_of(key)
+        if name is not None and not before.groups:
+            after = with_entries(after, {name: value}, before.changed(groups=None))
     bind(run, target.value, after)
     return True
 

@@ -206,7 +206,7 @@ def _result(run: Run, node: ast.Call, operation: Operation, event: Event) -> Val
         return same
     if result is not None and not isinstance(result, str):
         target = result.of(node)
-        if isinstance(target, (ast.Name, ast.Attribute)):
+        if isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
             before = run.look(target)
             _send_from_here(run, event, before)
             after: Value = same

@@ -23,6 +23,7 @@ from ranksafe.rank_flow.values import (
     Value,
     Varies,
     combined,
+    with_changed_entry,
 )
 from ranksafe.semantics.module import Module
 
@@ -107,6 +108,8 @@ class Inside:
     handler: int = 0
     settling: int = 0
     """Loops around of which it is not known yet what changes in them."""
+    apart: int = 0
+    """Branches around that this rank takes and others do not."""
     uncertain: int = 0
     """Branches around that are not decided and may be decided alike on all ranks."""
 
@@ -119,9 +122,16 @@ class Run:
     """State of one rank's walk. ``items`` is the part of the trace that is being written."""
 
     def __init__(
-        self, world: World, functions: Functions, expressions: Evaluators, statements: Executors
+        self,
+        world: World,
+        functions: Functions,
+        expressions: Evaluators,
+        statements: Executors,
+        deepest: int = DEEPEST,
     ) -> None:
         self.world = world
+        self.deepest = deepest
+        """Calls inside calls that are followed; of others it is only known whether they perform something."""
         self._expressions = expressions
         self._statements = statements
         self.running: list[ast.AST] = []
@@ -147,6 +157,8 @@ class Run:
         self.made_in: dict[tuple[int, str], tuple[frozenset[int], int]] = {}
         """For variables, by frame, and attributes, by object: the loops and branches around the last
         assignment, and how many items were assigned."""
+        self.files_made: set[tuple[int, str]] = set()
+        """Tests for a file that makes it where it is missing, and the file, once all ranks have come through."""
         self.globals: dict[tuple[int, str], Value] = {}
         self._origins: dict[tuple[int, Varies, str | None], Origin] = {}
 
@@ -267,8 +279,9 @@ class Run:
         frame: Frame | None = self.frame
         while frame is not None:
             for name, value in frame.variables.items():
-                if value is before:
-                    frame.variables[name] = after
+                frame.variables[name] = (
+                    after if value is before else with_changed_entry(value, before, after)
+                )
             frame = frame.caller
 
     def none_used(self, value: Value, node: ast.AST) -> None:

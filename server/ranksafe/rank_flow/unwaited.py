@@ -11,6 +11,7 @@ from ranksafe.rank_flow.operations import Operation, Parameter, operations
 from ranksafe.rank_flow.tables import methods_that
 from ranksafe.rank_flow.tensor_uses import viewed
 from ranksafe.rank_flow.traces import Place
+from ranksafe.rank_flow.unwaited_transfers import CHANGED, SENT, harm_of_batch, harm_of_send
 from ranksafe.rank_flow.used_before_wait import used_before_wait
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.value_flow import default_of
@@ -20,6 +21,7 @@ _READ_BY_NAME = {"grad": ("step", "clip_grad_norm_", "unscale_"), "data": ()}
 
 KEPT = "kept"
 """The issue's name where somebody may wait, but after the use."""
+_TRANSFERS = ("isend", "batch_isend_irecv")
 
 
 def unwaited(module: Module) -> Iterator[Issue]:
@@ -40,10 +42,11 @@ def unwaited(module: Module) -> Iterator[Issue]:
         if operation is None or not _is_asynchronous(module, operation, call):
             continue
         handle = handle_of(module, call)
-        if _is_lost(module, call, operation, handle):
-            yield Issue(Kind.NEVER_WAITED_FOR, Place(call, module), operation.word)
-        elif used_before_wait(module, call, operation, handle):
-            yield Issue(Kind.NEVER_WAITED_FOR, Place(call, module), operation.word, name=KEPT)
+        harm = _harm_of_losing(module, call, operation, handle)
+        if harm is None and used_before_wait(module, call, operation, handle):
+            harm = CHANGED if operation.word == "isend" else KEPT
+        if harm is not None:
+            yield Issue(Kind.NEVER_WAITED_FOR, Place(call, module), operation.word, name=harm)
 
 
 def _is_asynchronous(module: Module, operation: Operation, call: ast.Call) -> bool:
@@ -66,73 +69,81 @@ def _is_true(module: Module, name: ast.Name) -> bool:
     return isinstance(default, ast.Constant) and default.value is True
 
 
-def _is_lost(module: Module, call: ast.Call, operation: Operation, handle: Handle) -> bool:
-    """Whether nobody can wait for the work, and the tensor is used."""
+def _harm_of_losing(
+    module: Module, call: ast.Call, operation: Operation, handle: Handle
+) -> str | None:
+    """What goes wrong because nobody can wait for the work: the issue's name, empty where the tensor is used."""
     if handle.kind == "dropped":
-        return _is_used_later(module, call, operation)
+        return _harm(module, call, operation, handle)
     if handle.kind == "returned":
-        return _is_dropped_by_callers(module, call, operation)
+        return _harm_at_callers(module, call, operation)
     holder = handle.holder
     if handle.kind != "kept" or holder is None or not is_private(module, holder):
-        return False
+        return None
     if looked_at(module, holder):
-        return False
-    if isinstance(holder, ast.Name) and isinstance(
+        return None
+    in_a_variable = isinstance(holder, ast.Name) and isinstance(
         module.parent(call), (ast.Assign, ast.AnnAssign)
-    ):
-        return _is_used_later(module, call, operation)
+    )
+    if in_a_variable or operation.word in _TRANSFERS:
+        return _harm(module, call, operation, handle)
     # A list of works is kept to wait for them.
     function = module.enclosing_function(call)
-    return function is None or not _synchronises_after(module, call, function)
+    return "" if function is None or not _synchronises_after(module, call, function) else None
 
 
-def _is_dropped_by_callers(module: Module, call: ast.Call, operation: Operation) -> bool:
-    """Whether a function hands the work on, and all who call it in this file throw it away and use the tensor."""
+def _harm_at_callers(module: Module, call: ast.Call, operation: Operation) -> str | None:
+    """What goes wrong where a function hands the work on, and all who call it in this file throw it away."""
     function = module.enclosing_function(call)
     if function is None or len(module.returns_of(function)) != 1:
-        return False
+        return None
     calls = module.calls_written(function.name)
     if not calls or any(module.function_called(item) is not function for item in calls):
-        return False
-    if any(handle_of(module, item).kind != "dropped" for item in calls):
-        return False
+        return None
+    handles = [handle_of(module, item) for item in calls]
+    if any(handle.kind != "dropped" for handle in handles):
+        return None
     tensor = viewed(call.args[0]) if call.args else None
     names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
     if module.self_name(function) is not None:
         names = names[1:]
     if not isinstance(tensor, ast.Name) or tensor.id not in names:
-        return False
+        return None
     parameter = Parameter(tensor.id, names.index(tensor.id))
-    return all(
-        (given := parameter.of(item)) is not None and _is_used_later(module, item, operation, given)
-        for item in calls
-    )
+    harms = [
+        None if (given := parameter.of(item)) is None
+        else _harm(module, item, operation, handle, given)
+        for item, handle in zip(calls, handles, strict=True)
+    ]  # fmt: skip
+    return harms[0] if None not in harms else None
 
 
-def _is_used_later(
-    module: Module, call: ast.Call, operation: Operation, given: ast.expr | None = None
-) -> bool:
+def _harm(
+    module: Module, call: ast.Call, operation: Operation, handle: Handle,
+    given: ast.expr | None = None,
+) -> str | None:  # fmt: skip
     if operation.word == "isend":
-        # Whether the buffer is free again is known to nobody.
-        return True
+        return harm_of_send(module, call, given or SENT.of(call), handle)
     if operation.word == "barrier" or isinstance(operation.result, str):
-        return False
+        return None
     scope = module.enclosing_function(call) or module.tree
+
+    def is_read(part: ast.expr | None) -> bool:
+        tensor = part if isinstance(part, ast.Attribute) else viewed(part)
+        return isinstance(tensor, (ast.Name, ast.Attribute)) and _is_read_behind(
+            module, call, scope, tensor
+        )
+
     if _synchronises_after(module, call, scope):
-        return False
+        return None
     if operation.word == "batch_isend_irecv":
-        return True
+        return harm_of_batch(module, call, handle, is_read)
     if given is None:
         given = None if operation.output is None else operation.output.of(call)
     if given is None and call.args:
         given = call.args[0]
     parts = given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]
-    tensors = [part if isinstance(part, ast.Attribute) else viewed(part) for part in parts]
-    return any(
-        _is_read_behind(module, call, scope, tensor)
-        for tensor in tensors
-        if isinstance(tensor, (ast.Name, ast.Attribute))
-    )
+    return "" if any(map(is_read, parts)) else None
 
 
 def _is_read_behind(

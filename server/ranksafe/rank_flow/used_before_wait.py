@@ -34,6 +34,11 @@ def used_before_wait(module: Module, call: ast.Call, operation: Operation, handl
     return False
 
 
+def changed_behind(module: Module, call: ast.Call, tensor: ast.expr) -> bool:
+    """Whether statements behind a call for which nobody waits may change a tensor that it is reading."""
+    return _Search(module, call, Handle("dropped"), tensor, written=False).found()
+
+
 class _Search:
     """Goes through the statements behind the call, in the order in which they run."""
 
@@ -44,7 +49,7 @@ class _Search:
         self._call = call
         self._names = names_in(tensor)
         self._uses = TensorUses(module, tensor, only_changes=not written)
-        self._watched = [handle.holder]
+        self._watched = [] if handle.holder is None else [handle.holder]
         self._in_attribute = isinstance(handle.holder, ast.Attribute)
 
     def found(self) -> bool:
@@ -56,7 +61,7 @@ class _Search:
             if self._may_wait(following):
                 return False
             if self._uses.first(following) is not None:
-                return not self._condition_hides(following)
+                return not (self._watched and self._condition_hides(following))
             if isinstance(following, _LEAVES) or self._names & stored_in(following):
                 return False
         return False
@@ -80,7 +85,7 @@ class _Search:
                 if isinstance(holder, ast.Name):
                     if isinstance(node, ast.Name) and node.id == holder.id:
                         return True
-                elif isinstance(node, ast.Attribute) and node.attr == holder.attr:  # type: ignore[union-attr]
+                elif isinstance(node, ast.Attribute) and node.attr == holder.attr:
                     return True
         return False
 
@@ -96,7 +101,7 @@ class _Search:
         ):
             return False
         items = value.args[0].elts if isinstance(value.args[0], ast.Tuple) else value.args
-        holder = self._watched[0]
+        holder = self._watched[0] if self._watched else None
         if not isinstance(holder, ast.Name):
             return False
         if not any(isinstance(item, ast.Name) and item.id == holder.id for item in items):

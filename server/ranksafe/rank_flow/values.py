@@ -130,16 +130,35 @@ class Abstract:
     """Whether it was made of the result of a collective: ranks that test it decide together."""
     none_somewhere: bool = False
     """Whether it is None on some ranks and something else on others, as their data say."""
+    elsewhere: Constant | None = field(default=None, compare=False)
+    """What it is on other ranks, of which the rank itself says so: ``x and rank == 0``."""
+    entries: Entries | None = None
+    """For a dictionary: what lies under single keys, and under all others. It says itself what they have in common."""
 
     def changed(self, **changes: Any) -> Abstract:
-        """What ``dataclasses.replace`` gives, in a quarter of its time."""
+        """What ``dataclasses.replace`` gives, in a quarter of its time; entries, and what it is
+        elsewhere, are those of the value as it was."""
         other = Abstract(*_contents(self))
+        other.elsewhere = other.entries = None
         for name, content in changes.items():
             setattr(other, name, content)
         return other
 
 
 _contents: Final = attrgetter(*Abstract.__slots__)
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class Entries:
+    """The entries of a dictionary, none of which has entries itself."""
+
+    known: tuple[tuple[str, Abstract], ...]
+    """By key, in the order of the keys."""
+    others: Abstract
+
+    def at(self, key: str) -> Abstract:
+        """What lies under a key."""
+        return next((entry for name, entry in self.known if name == key), self.others)
 
 
 @dataclass(slots=True, eq=False)
@@ -273,6 +292,63 @@ def combined(*values: Value) -> Abstract:
     )  # fmt: skip
 
 
+def with_entries(whole: Abstract, entries: dict[str, Value], others: Value) -> Abstract:
+    """A dictionary of which single entries are known, where they are not too many."""
+    if len(entries) > LONGEST:
+        return whole.changed()
+    known = tuple((key, _entry(value)) for key, value in sorted(entries.items()))
+    return whole.changed(entries=Entries(known, _entry(others)))
+
+
+def with_entry(before: Abstract, key: str, value: Value) -> Abstract:
+    """A dictionary after ``before[key] = value``."""
+    whole = combined(before, value) if value.varies > before.varies else before
+    entries = before.entries
+    if entries is None:
+        return with_entries(whole, {key: value}, before)
+    return with_entries(whole, {**dict(entries.known), key: value}, entries.others)
+
+
+def entry_at(base: Value, index: Value) -> Abstract | None:
+    """``base[index]``; None where it is no dictionary with known entries, or nobody knows which one is meant."""
+    if not isinstance(base, Abstract) or base.entries is None:
+        return None
+    key = text_of(index)
+    return None if key is None else base.entries.at(key)
+
+
+def with_changed_entry(value: Value, before: Value, after: Value) -> Value:
+    """A dictionary in which another value stands where one stood: that very one, not one that is equal to it."""
+    entries = value.entries if isinstance(value, Abstract) else None
+    if entries is None or all(entry is not before for _, entry in entries.known):
+        return value
+    assert isinstance(value, Abstract)
+    known = {key: after if entry is before else entry for key, entry in entries.known}
+    return with_entries(value, known, entries.others)
+
+
+def _entry(value: Value) -> Abstract:
+    if not isinstance(value, Abstract):
+        return combined(value)
+    plain = value.entries is None and value.each is None and value.groups is None
+    return value if plain else value.changed(each=None, groups=None)
+
+
+def _joined_entries(first: Value, second: Value, condition: Value | None) -> Entries | None:
+    sides = [
+        side.entries or Entries((), _entry(side)) if isinstance(side, Abstract) else None
+        for side in (first, second)
+    ]
+    one, other = sides
+    if one is None or other is None or not (one.known or other.known):
+        return None
+    keys = sorted({key for side in (one, other) for key, _ in side.known})
+    if len(keys) > LONGEST:
+        return None
+    known = tuple((key, _entry(joined(one.at(key), other.at(key), condition))) for key in keys)
+    return Entries(known, _entry(joined(one.others, other.others, condition)))
+
+
 def listed(
     items: tuple[Value, ...], origin: Origin | None = None, length: Varies = Varies.PERHAPS
 ) -> Sequence | Abstract:
@@ -356,6 +432,7 @@ def joined(first: Value, second: Value, condition: Value | None = None) -> Value
         or _summary(second).none_somewhere,
         complete_on=complete_on, share=Share.EVEN if filled else None, steps=steps,
         agreed=both.agreed or (condition is not None and is_agreed(condition)),
+        entries=_joined_entries(first, second, condition),
     )  # fmt: skip
 
 
@@ -399,6 +476,12 @@ def whole_number(value: Value | None) -> int | None:
     """The number that a value is on this rank, where it is known."""
     constant = value.constant if isinstance(value, Constant) else None
     return constant if isinstance(constant, int) else None
+
+
+def text_of(value: Value | None) -> str | None:
+    """The text that a value is on all ranks, where it is known."""
+    constant = value.constant if isinstance(value, Constant) and value.origin is None else None
+    return constant if isinstance(constant, str) else None
 
 
 def truth_of(value: Value) -> bool | None:

@@ -29,6 +29,8 @@ _LEAVING_CALLS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.q
 _TESTS = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Name)
 _LONGEST_WAY = 4
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_ONCE = ("iter", "orelse")
+"""Parts of a loop that do not run in each of its steps."""
 
 
 class ControlFlow:
@@ -207,15 +209,18 @@ class ControlFlow:
         use_steps = {id(step.parent): step for step in use_path}
         use_order = module.order_of(use)
         found: list[tuple[ast.AST, tuple[Guard, ...]]] = []
+        of_step_before: dict[int, ast.AST] = {}
+        """By binding that holds from the last step of a loop on, that loop."""
         overridden: list[Guard] = []
         arms_seen: set[tuple[int, str]] = set()
         for binding in reversed(bindings):
             relation = self._relation(binding, use_steps)
             if relation is None:
                 continue
-            below, loop_shared = relation
+            below, loop = relation
             if module.order_of(binding) >= use_order or self._inside_same_statement(binding, use):
-                if loop_shared:
+                if loop is not None:
+                    of_step_before[id(binding)] = loop
                     found.append((binding, ()))
                 continue
             guards = tuple(
@@ -225,9 +230,12 @@ class ControlFlow:
             )
             found.append((binding, (*guards, *overridden)))
             conditional = [step for step in below if isinstance(step.parent, _CONDITIONAL)]
-            if not conditional:
-                break
-            if self._completes_both_arms(conditional, arms_seen):
+            if not conditional or self._completes_both_arms(conditional, arms_seen):
+                anew = {id(step.parent) for step in self._path(binding) if step.block not in _ONCE}
+                found = [
+                    item for item in found
+                    if id(of_step_before.get(id(item[0]))) not in anew
+                ]  # fmt: skip
                 break
             if len(guards) == 1:
                 overridden.append(guards[0].negated())
@@ -245,9 +253,9 @@ class ControlFlow:
 
     def _relation(
         self, binding: ast.AST, use_steps: dict[int, _Step]
-    ) -> tuple[list[_Step], bool] | None:
-        """Steps from the block shared with the use down to the binding, innermost first, and whether a loop is
-        shared; None when the two are in different arms of one branch."""
+    ) -> tuple[list[_Step], ast.AST | None] | None:
+        """Steps from the block shared with the use down to the binding, innermost first, and the innermost loop that
+        is shared; None when the two are in different arms of one branch."""
         below: list[_Step] = []
         for step in self._path(binding):
             shared = use_steps.get(id(step.parent))
@@ -259,20 +267,21 @@ class ControlFlow:
                 and shared.block != step.block
             )
             if exclusive and "test" not in (step.block, shared.block):
-                if not self._has_loop_above(step.parent):
+                if self._loop_above(step.parent) is None:
                     return None
-            return below, self._has_loop_above(binding) and self._has_loop_above(shared.child)
-        return below, False
+            loop = self._loop_above(shared.child)
+            return below, None if self._loop_above(binding) is None else loop
+        return below, None
 
-    def _has_loop_above(self, node: ast.AST) -> bool:
+    def _loop_above(self, node: ast.AST) -> ast.AST | None:
         current = self._module.parent(node)
         while current is not None and not isinstance(
             current, (*FUNCTIONS, ast.Lambda, ast.ClassDef)
         ):
             if isinstance(current, _LOOPS):
-                return True
+                return current
             current = self._module.parent(current)
-        return False
+        return None
 
     def _inside_same_statement(self, binding: ast.AST, use: ast.AST) -> bool:
         """``x = f(x)``: the binding on the left does not reach the use on the right."""

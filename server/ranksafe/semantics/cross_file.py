@@ -19,6 +19,8 @@ class LaunchCommand:
     """The command on one line."""
     one_gpu: bool = False
     """Whether it is certain that the process sees one GPU only (CUDA_VISIBLE_DEVICES)."""
+    other_strategy: bool = False
+    """Whether it tells Accelerate to use FSDP, DeepSpeed or Megatron-LM, instead of DistributedDataParallel."""
 
 
 class Project(Protocol):

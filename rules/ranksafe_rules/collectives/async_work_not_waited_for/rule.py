@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ranksafe.checker.finding import Applicability, FixOffer, Level
 from ranksafe.checker.rule import RuleMetadata, Symptom
 from ranksafe.localization import Translated
-from ranksafe.rank_flow import KEPT, Issue, Kind
+from ranksafe.rank_flow import CHANGED, CUT_OFF, KEPT, Issue, Kind
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules.collectives.flow_rule import RankFlowRule
@@ -23,6 +23,17 @@ _TOO_LATE = Translated(
     "the values may not be there yet, or change while they are sent",
     "在等待这个异步的 {operation} 完成之前就使用了它的张量：其值可能尚未就绪，或在发送途中被改写",
 )
+_CHANGED = Translated(
+    "What this asynchronous {operation} sends is changed before anybody waits for it: "
+    "the new values may arrive instead",
+    "在等待这个异步的 {operation} 完成之前就改写了它所发送的张量：对方可能收到改写后的值",
+)
+_CUT_OFF = Translated(
+    "Nobody waits for this asynchronous {operation}: with gloo a transfer ends when its work is "
+    "thrown away, and the receiver waits for ever",
+    "没有等待这个异步的 {operation} 完成：使用 gloo 时，work 一旦被丢弃，传输随之中止，接收方会一直等待",
+)
+_MESSAGES = {KEPT: _TOO_LATE, CHANGED: _CHANGED, CUT_OFF: _CUT_OFF}
 
 _SYNCHRONOUS = Translated(
     "Wait for it in the call (drop async_op=True)", "在调用处等待完成（去掉 async_op=True）"
@@ -47,8 +58,7 @@ class AsyncWorkNotWaitedFor(RankFlowRule):
 
     def message(self, issue: Issue) -> Translated:
         """The sentence for one issue."""
-        message = _TOO_LATE if issue.name == KEPT else _MESSAGE
-        return message.filled(operation=issue.operation)
+        return _MESSAGES.get(issue.name, _MESSAGE).filled(operation=issue.operation)
 
     def fixes(self, issue: Issue, module: Module) -> Sequence[FixOffer]:
         """Dropping ``async_op`` where it is written in the call and nothing reads the work, which is None then."""

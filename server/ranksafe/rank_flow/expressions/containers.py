@@ -21,11 +21,14 @@ from ranksafe.rank_flow.values import (
     Value,
     Varies,
     combined,
+    entry_at,
     length_of,
     listed,
     origin_of,
+    text_of,
     truth_of,
     whole_number,
+    with_entries,
 )
 
 
@@ -46,7 +49,14 @@ def dictionary(run: Run, node: ast.Dict) -> Value:
         # A loop over it gives the keys.
         each = listed(tuple(key for key in keys if key is not None))
         groups = dictionary_of_groups(keys, values)
-        return found.changed(length=Varies.NO, each=element(each), groups=groups)
+        found = found.changed(length=Varies.NO, each=element(each), groups=groups)
+        named = {
+            text: value for key, value in zip(keys, values, strict=True)
+            if (text := text_of(key)) is not None
+        }  # fmt: skip
+        if all(text_of(key) is not None for key in keys):
+            return with_entries(found, named, found)
+        return found
     if not node.keys:
         return combined().changed(groups=())
     return combined(*values)
@@ -124,6 +134,9 @@ def subscript(run: Run, node: ast.Subscript) -> Value:
     group = group_at(base, index) if isinstance(base, Abstract) else None
     if group is not None:
         return group
+    entry = entry_at(base, index)
+    if entry is not None:
+        return entry
     if isinstance(base, Abstract) and isinstance(base.each, Abstract) and base.share is not None:
         # One of the parts of np.array_split.
         part = base.each

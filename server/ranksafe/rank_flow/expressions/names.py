@@ -6,7 +6,7 @@ import ast
 
 from ranksafe.rank_flow.frames import Arguments, frame_for, run_frame
 from ranksafe.rank_flow.library_objects import library_attribute
-from ranksafe.rank_flow.run import DEEPEST, Frame, Run
+from ranksafe.rank_flow.run import Frame, Run
 from ranksafe.rank_flow.traces import Call, matters_to_caller
 from ranksafe.rank_flow.values import (
     NOTHING_KNOWN,
@@ -20,7 +20,9 @@ from ranksafe.rank_flow.values import (
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.walking import FUNCTIONS
 
-_STRUCTURE = frozenset({"shape", "ndim", "dtype", "device", "is_cuda", "requires_grad", "grad_fn"})
+_STRUCTURE = frozenset(
+    {"__class__", "shape", "ndim", "dtype", "device", "is_cuda", "requires_grad", "grad_fn"}
+)
 """What tensors of different data usually have in common."""
 
 
@@ -135,7 +137,7 @@ def property_value(run: Run, base: Object, node: ast.Attribute) -> Value | None:
             functions = run.functions
             if not functions.concerns(method) and not functions.is_small(method):
                 return NOTHING_KNOWN
-            if len(run.frame.calls) >= DEEPEST:
+            if len(run.frame.calls) >= run.deepest:
                 return NOTHING_KNOWN
             frame = frame_for(run, method, base, node, Arguments())
             outer, run.items = run.items, []

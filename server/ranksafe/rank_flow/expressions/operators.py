@@ -115,6 +115,9 @@ def unary(run: Run, node: ast.UnaryOp) -> Value:
     if isinstance(node.op, ast.Not) and isinstance(value, Sequence):
         return Constant(not value.items)
     found = combined(value)
+    elsewhere = value.elsewhere if isinstance(value, Abstract) else None
+    if isinstance(node.op, ast.Not) and elsewhere is not None:
+        return found.changed(elsewhere=Constant(not elsewhere.constant, elsewhere.origin))
     if isinstance(node.op, ast.USub) and found.share is None:
         # ``-(-n // world_size)`` rounds up.
         return found.changed(share=Share.ROUNDED)
@@ -216,7 +219,11 @@ def bool_operation(run: Run, node: ast.BoolOp) -> Value:
         else:
             decided.append(value)
     if undecided:
-        return combined(*undecided)
+        found = combined(*undecided)
+        origin = origin_of(*decided)
+        if origin is None or origin.varies is not Varies.BY_RANK or found.varies.certain:
+            return found
+        return found.changed(elsewhere=Constant(stops_at, origin))
     last = decided[-1]
     return Constant(last.constant, origin_of(*decided)) if isinstance(last, Constant) else last
 

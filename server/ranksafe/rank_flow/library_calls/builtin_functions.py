@@ -45,7 +45,7 @@ def of_builtin(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
         # ``min(start + share, len(data))`` cuts the last share off.
         cut = last == "min" and found.share is Share.ROUNDED
         return found.changed(share=Share.UNEVEN) if cut else found
-    if name in ("builtins.print", "builtins.isinstance", "builtins.hasattr", "builtins.getattr"):
+    if name == "builtins.print" or name in functions_that("asks structure"):
         if last == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
             by_word = run.by_word(str(node.args[1].value), node)
             return by_word if by_word is not None else NOTHING_KNOWN

@@ -19,6 +19,7 @@ from ranksafe.rank_flow.values import (
     Varies,
     combined,
     elementwise,
+    entry_at,
 )
 from ranksafe.rank_flow.wrapped_models import STATE, forward, is_sharded, perform_for
 
@@ -51,6 +52,9 @@ def method_call(
     if isinstance(receiver, Sequence):
         return _of_sequence(word, receiver, arguments)
     if isinstance(receiver, Abstract):
+        entry = entry_at(receiver, arguments[0]) if word == "get" and arguments else None
+        if entry is not None:
+            return combined(entry, *arguments[1:])
         by_word = run.by_word(word, node)
         return _of_abstract(word, receiver, arguments) if by_word is None else by_word
     return _of_text(receiver, word, arguments) if isinstance(receiver, Constant) else NOTHING_KNOWN

@@ -41,6 +41,12 @@ _READ_BY_USERS: Final = frozenset({".sh", ".bash", ".zsh", ".md", ".rst"})
 _ONE_PROCESS: Final = re.compile(
     r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus)[ \t=]+1(?!\S)"
 )
+_STRATEGY_ASKED: Final = re.compile(r"--use[_-](?:deepspeed|fsdp|megatron[_-]lm)\b")
+_CONFIGURATION: Final = re.compile(r"--config[_-]file[ \t=]+[\"']?([^\s\"']+)")
+_STRATEGY_CONFIGURED: Final = re.compile(
+    r"^distributed_type:[ \t]*[\"']?(?:DEEPSPEED|FSDP|MEGATRON_LM)\b", re.MULTILINE
+)
+"""Options of ``accelerate launch``, and its file of options (accelerate 1.15.0, ``DistributedType``)."""
 _SEVERAL_NODES: Final = re.compile(r"--(?:nnodes|num_nodes)[ \t=]+(?!1(?!\S))\S")
 """Of each of which the number of processes is told (torch/distributed/run.py, deepspeed/launcher/runner.py)."""
 _ASSIGNED: Final = re.compile(r"(?:export[ \t]+)?(\w+)=[\"']?([\w./-]+)[\"']?")
@@ -159,8 +165,25 @@ class LaunchFiles:
         self, command: str, start: int, file: Path, line: int, *, one_gpu: bool = False
     ) -> Iterator[tuple[Path, LaunchCommand]]:
         target = _TARGET.search(command, start)
-        for script in () if target is None else self._meant(target[1], target[2], file):
-            yield script, LaunchCommand(file, line, command, one_gpu)
+        if target is None:
+            return
+        other = self._asks_for_other_strategy(command[: target.start()], file)
+        for script in self._meant(target[1], target[2], file):
+            yield script, LaunchCommand(file, line, command, one_gpu, other)
+
+    def _asks_for_other_strategy(self, launcher: str, file: Path) -> bool:
+        """Whether what stands before the script asks for it, or a file of options that it names."""
+        if _STRATEGY_ASKED.search(launcher):
+            return True
+        named = _CONFIGURATION.search(launcher)
+        if named is None:
+            return False
+        for folder in (file.parent, self.files.root):
+            path = Path(os.path.normpath(folder / named[1]))
+            text = _text_of(path) if path.is_relative_to(self.files.root) else ""
+            if text:
+                return _STRATEGY_CONFIGURED.search(text) is not None
+        return False
 
     def _meant(self, module: str | None, script: str, file: Path) -> Iterator[Path]:
         if module is None:
