@@ -14,7 +14,6 @@ from ranksafe.semantics.units import callee_name
 from ranksafe.semantics.walking import FUNCTIONS
 
 _DEPTH = 4
-_MOST_NODES = 200
 
 
 def arm_with_file(run: Run, node: ast.If) -> list[ast.stmt] | None:
@@ -42,8 +41,7 @@ def _file_of(run: Run, node: ast.If) -> tuple[str, list[ast.stmt]] | None:
     kept: tuple[ast.expr, list[ast.stmt]] | None = module.memoized(
         "kept file", node, 0, lambda _node, _depth: _kept(module, node)
     )
-    written = None if kept is None else _written(run.frame, kept[0])
-    return None if kept is None or written is None else (written, kept[1])
+    return None if kept is None else (_written(run.frame, kept[0], _DEPTH), kept[1])
 
 
 def _kept(module: Module, node: ast.If) -> tuple[ast.expr, list[ast.stmt]] | None:
@@ -93,41 +91,22 @@ def _is_given(module: Module, statement: ast.stmt, path: str) -> bool:
     return False
 
 
-def _written(frame: Frame, path: ast.expr) -> str | None:
-    """A path as it is written where it comes from; None where that is long."""
-    left = [_MOST_NODES]
-    found = _behind(frame, path, _DEPTH, left)
-    return ast.unparse(found) if left[0] >= 0 else None
-
-
-def _behind(frame: Frame, node: ast.AST, depth: int, left: list[int]) -> ast.AST:
-    """An expression with what its names were assigned, or given by a call, in their place."""
-    left[0] -= 1
-    if left[0] < 0:
-        return node
-    if isinstance(node, ast.Name):
-        source = _source(frame, node) if depth else None
-        return node if source is None else _behind(*source, depth - 1, left)
-
-    def part(value: object) -> object:
-        if isinstance(value, list):
-            return [part(item) for item in value]
-        return _behind(frame, value, depth, left) if isinstance(value, ast.AST) else value
-
-    return type(node)(**{name: part(value) for name, value in ast.iter_fields(node)})
-
-
-def _source(frame: Frame, name: ast.Name) -> tuple[Frame, ast.expr] | None:
+def _written(frame: Frame, path: ast.expr, depth: int) -> str:
+    """The expression behind a name: what it was assigned, or what a call gives."""
+    if not isinstance(path, ast.Name) or not depth:
+        return ast.unparse(path)
     module = frame.module
-    assigned = module.flow.assigned_values(name)
+    assigned = module.flow.assigned_values(path)
     if len(assigned) == 1:
-        return frame, assigned[0]
-    _, bindings = module.bindings(name)
+        return _written(frame, assigned[0], depth - 1)
+    _, bindings = module.bindings(path)
     parameter = bindings[0] if len(bindings) == 1 else None
-    if frame.caller is None or not isinstance(parameter, ast.arg):
-        return None
-    given = _given_for(frame, parameter.arg)
-    return None if given is None else (frame.caller, given)
+    given = None
+    if frame.caller is not None and isinstance(parameter, ast.arg):
+        given = _given_for(frame, parameter.arg)
+    if given is None or frame.caller is None:
+        return path.id
+    return _written(frame.caller, given, depth - 1)
 
 
 def _given_for(frame: Frame, parameter: str) -> ast.expr | None:
