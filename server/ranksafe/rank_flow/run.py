@@ -108,8 +108,6 @@ class Inside:
     handler: int = 0
     settling: int = 0
     """Loops around of which it is not known yet what changes in them."""
-    apart: int = 0
-    """Branches around that this rank takes and others do not."""
     uncertain: int = 0
     """Branches around that are not decided and may be decided alike on all ranks."""
 
@@ -157,8 +155,6 @@ class Run:
         self.made_in: dict[tuple[int, str], tuple[frozenset[int], int]] = {}
         """For variables, by frame, and attributes, by object: the loops and branches around the last
         assignment, and how many items were assigned."""
-        self.files_made: set[tuple[int, str]] = set()
-        """Tests for a file that makes it where it is missing, and the file, once all ranks have come through."""
         self.globals: dict[tuple[int, str], Value] = {}
         self._origins: dict[tuple[int, Varies, str | None], Origin] = {}
 

@@ -6,7 +6,6 @@ import ast
 from typing import Any
 
 from ranksafe.rank_flow.run import Around, Run
-from ranksafe.rank_flow.statements.kept_files import arm_with_file, note_file
 from ranksafe.rank_flow.statements.paths import joined_states, returns_in
 from ranksafe.rank_flow.traces import Branch, Decision, Passed, matters
 from ranksafe.rank_flow.values import (
@@ -35,18 +34,11 @@ def if_statement(run: Run, node: ast.If) -> bool:
     if isinstance(test, Abstract) and test.varies is Varies.BY_DATA and not test.decides:
         # ``if batch:`` asks whether there is one, which says nothing of what is in it.
         test = test.changed(varies=Varies.PERHAPS)
-    with_file = None if test.varies.certain else arm_with_file(run, node)
-    if with_file is not None:
-        return run.block(with_file)
     elsewhere = test.elsewhere if isinstance(test, Abstract) else None
     if elsewhere is not None:
         mine = Constant(not elsewhere.constant, elsewhere.origin)
         run.items.append(Decision(run.place(node), mine.constant, mine))
-    run.inside.apart += elsewhere is not None
     reached = _undecided(run, node, test, [node.body, node.orelse])
-    run.inside.apart -= elsewhere is not None
-    if not test.varies.certain and elsewhere is None:
-        note_file(run, node)
     return reached
 
 
@@ -54,9 +46,7 @@ def _decided(run: Run, node: ast.If, test: Value, truth: bool) -> bool:
     taken, skipped = (node.body, node.orelse) if truth else (node.orelse, node.body)
     if test.varies.certain:
         run.items.append(Decision(run.place(node), truth, test))
-        run.inside.apart += 1
         reached = run.block(taken)
-        run.inside.apart -= 1
         if reached:
             miss(run, skipped, node)
             _mark_shares(run, taken, skipped)
