@@ -38,8 +38,7 @@ def if_statement(run: Run, node: ast.If) -> bool:
     if elsewhere is not None:
         mine = Constant(not elsewhere.constant, elsewhere.origin)
         run.items.append(Decision(run.place(node), mine.constant, mine))
-    reached = _undecided(run, node, test, [node.body, node.orelse])
-    return reached
+    return _undecided(run, node, test, [node.body, node.orelse])
 
 
 def _decided(run: Run, node: ast.If, test: Value, truth: bool) -> bool:
