@@ -54,7 +54,9 @@ def _judge_handler(
 ) -> None:
     events = list(events_in(inside, certain=True))
     if events:
-        run.note("handler", events[0].place.node, branch=handler, event=events[0])
+        calls = events[0].place.calls[len(run.frame.calls) :]
+        node = calls[0][0] if calls else events[0].place.node
+        run.note("handler", node, branch=handler, event=events[0])
         return
     skipped = list(events_in(body, certain=True))
     stepped = [event for event in skipped if not _is_data_parallel_forward(event)]
