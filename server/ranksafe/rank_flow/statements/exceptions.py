@@ -54,8 +54,9 @@ def _judge_handler(
 ) -> None:
     events = list(events_in(inside, certain=True))
     if events:
-        calls = events[0].place.calls[len(run.frame.calls) :]
-        node = calls[0][0] if calls else events[0].place.node
+        place = events[0].place
+        elsewhere = place.module is not run.module
+        node = place.calls[len(run.frame.calls)][0] if elsewhere else place.node
         run.note("handler", node, branch=handler, event=events[0])
         return
     skipped = list(events_in(body, certain=True))
