@@ -7,7 +7,7 @@ import ast
 from ranksafe.rank_flow.expressions.names import attribute_of
 from ranksafe.rank_flow.frames import arguments_of, frame_for, run_frame
 from ranksafe.rank_flow.generators.generators import generator_called
-from ranksafe.rank_flow.run import Run
+from ranksafe.rank_flow.run import DEEPEST, Run
 from ranksafe.rank_flow.syntax import is_generator
 from ranksafe.rank_flow.tables import named
 from ranksafe.rank_flow.traces import Call, Decision, Opaque, Place, matters_to_caller
@@ -129,7 +129,8 @@ def _enter(
     assert body is not None
     assert function.module is not None
     performs = run.functions.performs(function)
-    if len(run.frame.calls) >= run.deepest or any(item is body for item in run.running):
+    deepest = run.deepest if performs else DEEPEST
+    if len(run.frame.calls) >= deepest or any(item is body for item in run.running):
         if performs:
             run.items.append(Opaque(run.place(node)))
         return _not_followed(values)

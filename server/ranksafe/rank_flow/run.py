@@ -129,7 +129,7 @@ class Run:
     ) -> None:
         self.world = world
         self.deepest = deepest
-        """Calls inside calls that are followed; of others it is only known whether they perform something."""
+        """Calls inside calls of functions that perform something that are followed: others tell who is which rank."""
         self._expressions = expressions
         self._statements = statements
         self.running: list[ast.AST] = []

@@ -6,7 +6,7 @@ import ast
 
 from ranksafe.rank_flow.frames import Arguments, frame_for, run_frame
 from ranksafe.rank_flow.library_objects import library_attribute
-from ranksafe.rank_flow.run import Frame, Run
+from ranksafe.rank_flow.run import DEEPEST, Frame, Run
 from ranksafe.rank_flow.traces import Call, matters_to_caller
 from ranksafe.rank_flow.values import (
     NOTHING_KNOWN,
@@ -137,7 +137,7 @@ def property_value(run: Run, base: Object, node: ast.Attribute) -> Value | None:
             functions = run.functions
             if not functions.concerns(method) and not functions.is_small(method):
                 return NOTHING_KNOWN
-            if len(run.frame.calls) >= run.deepest:
+            if len(run.frame.calls) >= DEEPEST:
                 return NOTHING_KNOWN
             frame = frame_for(run, method, base, node, Arguments())
             outer, run.items = run.items, []

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ranksafe.rank_flow.frames import Arguments, frame_for, run_frame
 from ranksafe.rank_flow.generators.steps import counted, without_yields, yields_in
-from ranksafe.rank_flow.run import Frame, Run
+from ranksafe.rank_flow.run import DEEPEST, Frame, Run
 from ranksafe.rank_flow.syntax import is_generator
 from ranksafe.rank_flow.traces import Branch, Call, Item, Loop, Yield, matters_to_caller
 from ranksafe.rank_flow.values import (
@@ -89,7 +89,7 @@ def _by_index(run: Run, value: Object, node: ast.AST) -> Value:
 
 def _run_method(run: Run, value: Object, method: Object, node: ast.AST) -> Value:
     """What a method without arguments returns; nothing that it does is kept."""
-    if len(run.frame.calls) >= run.deepest or method.node in run.running:
+    if len(run.frame.calls) >= DEEPEST or method.node in run.running:
         return NOTHING_KNOWN
     frame = frame_for(run, method, value, node, Arguments())
     frame.quiet = True

@@ -56,7 +56,10 @@ def _judge_handler(
     if events and _tries_again(events, body) and not _catches_memory(handler):
         return
     if events:
-        run.note("handler", events[0].place.node, branch=handler, event=events[0])
+        place = events[0].place
+        elsewhere = place.module is not run.module
+        node = place.calls[len(run.frame.calls)][0] if elsewhere else place.node
+        run.note("handler", node, branch=handler, event=events[0])
         return
     skipped = list(events_in(body, certain=True))
     stepped = [event for event in skipped if not _is_data_parallel_forward(event)]
