@@ -21,6 +21,8 @@ def _pins(folder: Path, root: Path | None = None) -> dict[str, str]:
         ("transformers===4.39.3", "4.39.3"),
         ("transformers>=5.3.0,<5.4.0", "5.3.0"),
         ("transformers~=4.46.1", "4.46.1"),
+        ("transformers~=4.46.1+cu124", "4.46.1"),
+        ("transformers>=4.46.1+cu124,<4.47", "4.46.1"),
         ("transformers==4.46.*", "4.46"),
         ("transformers<4.48,>=4.47.1", "4.47.1"),
         ("transformers~=4.46", None),
@@ -42,6 +44,11 @@ def _pins(folder: Path, root: Path | None = None) -> dict[str, str]:
 def test_a_line_of_requirements(tmp_path: Path, line: str, version: str | None) -> None:
     (tmp_path / "requirements.txt").write_text(f"requests==2.0\n{line}\n")
     assert _pins(tmp_path) == ({} if version is None else {"transformers": version})
+
+
+def test_the_name_without_its_s(tmp_path: Path) -> None:
+    (tmp_path / "requirement.txt").write_text("torch==1.13.1\n")
+    assert _pins(tmp_path) == {"torch": "1.13.1"}
 
 
 def test_the_source_is_the_file(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.origins import makers
 from ranksafe_rules._shared.replicas import listed_devices
+from ranksafe_rules._shared.visible_devices import leaves_one_gpu
 from ranksafe_rules.data.batch_norms import normalises_single_values
 
 DATA_PARALLEL = "torch.nn.DataParallel"
@@ -74,7 +75,7 @@ def _pass(module: Module, launch: LaunchContext, wrap: ast.Call, trains: bool) -
     splits = module.qualified_name(wrap.func) == DATA_PARALLEL
     listed = listed_devices(module, wrap) if splits else None
     devices = listed or launch.assumed_gpus
-    if devices < 2:
+    if devices < 2 or (splits and leaves_one_gpu(module)):
         return None
     model = module.argument_node(wrap, "module", 0)
     fragile = model is not None and any(

@@ -9,6 +9,8 @@ from typing import Final
 
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.option_defaults import option_default
+
 _COUNT_CALLS: Final = frozenset(
     {
         "torch.distributed.get_world_size",
@@ -44,15 +46,9 @@ class Split:
     def default_size(self, module: Module) -> int | None:
         """The number that the option behind ``args.batch_size`` has where the user gives none; None where the file
         adds no such option."""
-        if not isinstance(self.batch, ast.Attribute):
-            return None
-        for call in module.calls_written("add_argument"):
-            given = {word.arg: word.value for word in call.keywords}
-            names = [given["dest"]] if "dest" in given else call.args
-            if any(_destination(name) == self.batch_name for name in names) and "default" in given:
-                size = module.values(given["default"]).only_constant()
-                return size if isinstance(size, int) else None
-        return None
+        is_option = isinstance(self.batch, ast.Attribute)
+        size = option_default(module, self.batch_name) if is_option else None
+        return size if isinstance(size, int) else None
 
     def becomes_a_batch_size(self, module: Module, division: ast.AST) -> bool:
         """Whether the result is kept or passed on under a name that says it is a share of the batch."""
@@ -79,12 +75,6 @@ class Split:
             call.args and _last_word(call.args[0]) == self.batch_name
             for call in module.calls_written("divmod")
         )
-
-
-def _destination(option: ast.expr) -> str | None:
-    """Where argparse keeps ``--batch-size``."""
-    written = option.value if isinstance(option, ast.Constant) else None
-    return written.lstrip("-").replace("-", "_") if isinstance(written, str) else None
 
 
 def split_at(module: Module, node: ast.AST) -> Split | None:

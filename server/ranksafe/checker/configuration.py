@@ -38,6 +38,8 @@ DEFAULT_EXCLUDE = (
     ".vscode",
     "__pycache__",
     "__pypackages__",
+    "_build",
+    "build",
     "node_modules",
     "site-packages",
     "venv",

@@ -56,15 +56,16 @@ _HELP = {
 }
 _NO_SUCH_PATH = Translated("{path}: no such file or folder", "{path}：文件或文件夹不存在")
 _LAUNCHER_ASSUMED = Translated(
-    "Nothing says how these scripts are started: plain `python` is assumed where the script shows no other launcher, "
-    "while `ranksafe run` starts accelerate or torchrun wherever it can (`--launcher`).",
-    "未说明脚本如何启动：脚本未显示其他启动器时假定为普通的 `python`，而 `ranksafe run` 会尽可能使用 accelerate 或 "
-    "torchrun（`--launcher`）。",
+    "No setting says how these scripts are started: plain `python` is assumed where neither the script nor a command "
+    "in the project shows another launcher, while `ranksafe run` starts accelerate or torchrun wherever it can "
+    "(`--launcher`).",
+    "没有设置说明脚本如何启动：脚本和项目中的命令都未显示其他启动器时假定为普通的 `python`，而 `ranksafe run` "
+    "会尽可能使用 accelerate 或 torchrun（`--launcher`）。",
 )
 _GPUS_ASSUMED = Translated(
-    "Nothing says on how many GPUs they run: {count} are assumed, while `ranksafe run` takes all that are free "
+    "No setting says on how many GPUs they run: {count} are assumed, while `ranksafe run` takes all that are free "
     "(`--gpus`).",
-    "未说明使用多少个 GPU：假定为 {count} 个，而 `ranksafe run` 会使用所有空闲的 GPU（`--gpus`）。",
+    "没有设置说明使用多少个 GPU：假定为 {count} 个，而 `ranksafe run` 会使用所有空闲的 GPU（`--gpus`）。",
 )
 _RULES_FAILED = Translated(
     "not checked by {codes}, where ranksafe, or an extension of it, has an error that should be reported: {error}",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PIN_FILES: Final = (
     "requirements.txt",
+    "requirement.txt",
     "pyproject.toml",
     "environment.yml",
     "environment.yaml",
@@ -35,6 +36,8 @@ _MOST_BYTES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 _BEHIND: Final = re.compile(r"(?:^|\s)#|\s--|\\$|;")
 """What ends a requirement: a comment, an option such as ``--hash``, a line that goes on, a condition."""
+_LOCAL: Final = re.compile(r"((?:~=|>=|<=|<|>)\s*[\w.]+)\+[\w.]+")
+"""``~=1.8.1+cu111``: only ``==`` takes the build of a version, which people write everywhere."""
 _LONGEST: Final = 200
 
 
@@ -91,7 +94,7 @@ def _requirements(file: Path) -> Iterator[tuple[str, SpecifierSet]]:
             from packaging.requirements import InvalidRequirement, Requirement
 
             try:
-                yield name, Requirement(written).specifier
+                yield name, Requirement(_LOCAL.sub(r"\1", written)).specifier
             except InvalidRequirement:
                 continue
 

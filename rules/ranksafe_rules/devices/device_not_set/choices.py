@@ -31,11 +31,12 @@ _CHOOSING_WORDS: Final = (
     "import ray",
     "from ray",
     "horovod",
+    "TrainingArguments",
 )
 """Words after which a device may be chosen, here or by a library: ``set_device`` and ``set_device_index``,
 ``device_id=`` of init_process_group and FSDP (``device_ids=`` of DDP says where the model is, too), a mesh (torch
 2.13.0, ``DeviceMesh._setup_world_group_and_device`` sets it), an Accelerator, DeepSpeed's engine, Ray's workers, which
-see one GPU each."""
+see one GPU each, transformers' TrainingArguments (5.23.0, ``_setup_devices``)."""
 _OWN_DEVICE_NODES: Final = (ast.JoinedStr, ast.BinOp, ast.Call)
 
 COLLECTIVES: Final = frozenset(

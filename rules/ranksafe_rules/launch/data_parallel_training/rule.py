@@ -15,6 +15,7 @@ from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.processes import is_unit_test
 from ranksafe_rules._shared.replicas import listed_devices
+from ranksafe_rules._shared.visible_devices import leaves_one_gpu
 
 _MESSAGE: Final = Translated(
     "one process drives all GPUs: each forward copies the whole model from the first GPU to the others and gathers "
@@ -49,7 +50,7 @@ class DataParallelTraining(Rule):
             return
         wraps = [call for call in module.calls(DATA_PARALLEL) if listed_devices(module, call) != 1]
         # A Trainer that is given the wrapped model is RS102's.
-        if not wraps or module.facts.trainers or is_unit_test(module):
+        if not wraps or module.facts.trainers or is_unit_test(module) or leaves_one_gpu(module):
             return
         if module.may_wrap_models or not module.users_mention("backward"):
             return

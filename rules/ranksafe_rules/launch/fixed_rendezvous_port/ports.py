@@ -12,6 +12,7 @@ from typing import Final
 from ranksafe.semantics.facts import is_main_guard
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.option_defaults import option_default
 from ranksafe_rules._shared.passed_arguments import passed_for
 from ranksafe_rules._shared.rank_words import assigned_to
 
@@ -51,7 +52,9 @@ def fixed_ports(module: Module) -> Iterator[FixedPort]:
     made = list(module.calls(_INIT))
     if not made or _is_test(module) or _is_world_of_one(module, made):
         return
-    for node in module.nodes(ast.Assign):
+    for node in (
+        module.nodes(ast.Assign) if any(_reads_variable(module, call) for call in made) else ()
+    ):
         assert isinstance(node, ast.Assign)
         port = _port_assigned(module, node)
         if port is not None and not _is_asked_for(module, node):
@@ -62,6 +65,25 @@ def fixed_ports(module: Module) -> Iterator[FixedPort]:
         found = _ADDRESS.match(written) if isinstance(written, str) else None
         if address is not None and found is not None and not _is_asked_for(module, call):
             yield FixedPort(address, found["port"], None)
+
+
+def _reads_variable(module: Module, made: ast.Call) -> bool:
+    """Whether the group's rendezvous may be that of the environment: an address, a file or a store needs no port."""
+    address = module.argument_node(made, "init_method", 1)
+    if module.argument_node(made, "store", 5) is not None:
+        return False
+    if address is None:
+        return True
+    known = module.values(address)
+    texts = [item for item in known.constants() if isinstance(item, str)]
+    default = _default_of_option(module, address)
+    return any(text.startswith("env:") for text in (*texts, *default)) or not (texts or default)
+
+
+def _default_of_option(module: Module, address: ast.expr) -> list[str]:
+    """The default of the option ``--dist-url`` for ``args.dist_url``."""
+    found = None if not isinstance(address, ast.Attribute) else option_default(module, address.attr)
+    return [found] if isinstance(found, str) else []
 
 
 def torchrun_listens(module: Module) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from ranksafe.launch.context import LaunchContext, Launcher
 from ranksafe.semantics.guards import GuardKind
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.origins import makers
+from ranksafe_rules._shared.visible_devices import visible_devices
 
 _LAUNCH_WORDS = frozenset(
     {"main_process_first", "local_rank", "parallel_mode", "distributed_state", "world_size"}
@@ -44,36 +44,6 @@ def _is_tested(module: Module, call: ast.Call) -> bool:
 
 def _is_guarded(module: Module, node: ast.AST) -> bool:
     return any(guard.kind is not GuardKind.OTHER for guard in module.guards(node))
-
-
-def visible_devices(module: Module, *, several: bool) -> ast.expr | None:
-    """What is put into CUDA_VISIBLE_DEVICES: several devices, or (else) one, none, or nobody knows which."""
-    if not module.facts.visible_devices:
-        return None
-    for value in (*_assigned(module), *_set_by_default(module)):
-        chosen = module.values(value).only_constant()
-        if (isinstance(chosen, str) and "," in chosen) == several:
-            return value
-    return None
-
-
-def _assigned(module: Module) -> Iterator[ast.expr]:
-    for node in module.nodes(ast.Assign):
-        assert isinstance(node, ast.Assign)
-        for target in node.targets:
-            if isinstance(target, ast.Subscript) and _is_the_variable(target.slice):
-                yield node.value
-
-
-def _set_by_default(module: Module) -> Iterator[ast.expr]:
-    """``os.environ.setdefault("CUDA_VISIBLE_DEVICES", "0")``"""
-    for call in module.calls_written("setdefault"):
-        if len(call.args) == 2 and _is_the_variable(call.args[0]):
-            yield call.args[1]
-
-
-def _is_the_variable(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value == "CUDA_VISIBLE_DEVICES"
 
 
 def _arguments_forbid(module: Module, built: ast.Call) -> bool:

@@ -13,6 +13,7 @@ from ranksafe.semantics.facts import TRAINER
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.plain_python import at_most, data_parallel_level
+from ranksafe_rules._shared.visible_devices import visible_devices
 from ranksafe_rules.launch.implicit_data_parallel import evidence
 from ranksafe_rules.launch.implicit_data_parallel.outcome import (
     REFUSING_TRAINERS,
@@ -100,7 +101,7 @@ class ImplicitDataParallel(Rule):
         outcome: Outcome,
         related: list[Related],
     ) -> Finding:
-        several = evidence.visible_devices(module, several=True)
+        several = visible_devices(module, several=True)
         if several is not None:
             related = [*related, Related(_SEVERAL, module.range_of(several))]
         name = (module.path or "train.py").replace("\\", "/").rpartition("/")[2]

@@ -25,6 +25,9 @@ _TABLES: Final = {
     Wrapper.PREPARED: wrapper_attributes.OF_DISTRIBUTED,
     Wrapper.TRAINER: wrapper_attributes.OF_DISTRIBUTED | wrapper_attributes.OF_DATA_PARALLEL,
 }
+_NOT_OF_MODELS: Final = wrapper_attributes.OF_MODULES | {"no_sync"}
+"""Every module has the first; the last is DistributedDataParallel's alone, and who asks DataParallel for it means to
+have the other."""
 _ERRORS: Final = frozenset({"AttributeError", "Exception", "BaseException"})
 _WRAPPING: Final = frozenset({"DataParallel", ".prepare", "compute_loss", "training_step"})
 _EXPLICIT: Final = Translated(
@@ -79,7 +82,7 @@ class AttributeOfWrapper(Rule):
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
         """A finding where the receiver may be a wrapper without that attribute."""
         assert isinstance(node, ast.Attribute)
-        if node.attr in wrapper_attributes.OF_MODULES or node.attr.startswith("_"):
+        if node.attr in _NOT_OF_MODELS or node.attr.startswith("_"):
             return
         receiver = node.value
         if not isinstance(node.ctx, ast.Load) or not isinstance(
@@ -126,7 +129,7 @@ class AttributeOfWrapper(Rule):
 
 def _is_provided(module: Module, node: ast.Attribute) -> bool:
     """Whether the program gives the wrapper this attribute, or is prepared for its absence."""
-    if is_caught(module, node, _ERRORS, depth=0):
+    if is_caught(module, node, _ERRORS, depth=0) or _is_asked_for(module, node):
         return True
     text = ast.unparse(node.value)
     for other in module.nodes(ast.Attribute):
@@ -137,6 +140,16 @@ def _is_provided(module: Module, node: ast.Attribute) -> bool:
         any(isinstance(item, ast.Constant) and item.value == node.attr for item in call.args)
         for word in ("setattr", "add_module", "register_module", "register_buffer")
         for call in module.calls_written(word)
+    )
+
+
+def _is_asked_for(module: Module, node: ast.Attribute) -> bool:
+    """Whether a condition names the attribute in a string: ``has_method(model, "update")``."""
+    return any(
+        isinstance(part, ast.Constant) and part.value == node.attr
+        for guard in module.guards(node)
+        if guard.positive
+        for part in ast.walk(guard.test)
     )
 
 

@@ -15,6 +15,7 @@ from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared import trainer_methods
 from ranksafe_rules._shared.loss_inputs import calls_feeding
+from ranksafe_rules._shared.optimized_models import is_left_alone
 from ranksafe_rules._shared.wrapper_levels import distributed_level
 from ranksafe_rules.model.forward_past_the_wrapper.inner_calls import Past, past_wrapper
 
@@ -73,7 +74,11 @@ class ForwardPastTheWrapper(Rule):
     def _found(
         self, module: Module, launch: LaunchContext, call: ast.Call, past: Past, backward: ast.AST
     ) -> Iterator[Finding]:
-        levels = [distributed_level(module, launch, wrapped) for wrapped in past.wraps.known]
+        levels = [
+            distributed_level(module, launch, wrapped)
+            for wrapped in past.wraps.known
+            if not is_left_alone(module, wrapped.place)
+        ]
         known = [level for level in levels if level is not None]
         if not known or module.text_says(_reduces_by_hand):
             return
