@@ -223,17 +223,24 @@ def test_a_misspelt_rule_stops(project: Path, call: Call, command: str, line: st
     assert (project / "train.py").read_text(encoding="utf-8") == DEVICE_MAP
 
 
+def test_what_a_build_has_copied_is_left_out(project: Path, call: Call) -> None:
+    (project / "build/lib").mkdir(parents=True)
+    (project / "build/lib/train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    assert "Nothing found" in call("check").out
+    assert "build/lib/train.py" in call("check", "build").out, "a folder that is named is checked"
+
+
 # -- what git ignores
 
 
 def test_gitignore(project: Path, call: Call) -> None:
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
-    (project / ".gitignore").write_text("build/\n*_made.py\n!kept_made.py\n", encoding="utf-8")
+    (project / ".gitignore").write_text("made/\n*_made.py\n!kept_made.py\n", encoding="utf-8")
     (project / ".git/info/exclude").write_text("mine.py\n", encoding="utf-8")
     (project / "src").mkdir()
     (project / "src/.gitignore").write_text("/here.py\n[\n!a_made.py\n", encoding="utf-8")
-    (project / "build").mkdir()
-    files = ["build/x.py", "x_made.py", "kept_made.py", "mine.py", "src/here.py", "src/a_made.py"]
+    (project / "made").mkdir()
+    files = ["made/x.py", "x_made.py", "kept_made.py", "mine.py", "src/here.py", "src/a_made.py"]
     for file in files:
         (project / file).write_text(DEVICE_MAP, encoding="utf-8")
 
@@ -245,7 +252,7 @@ def test_gitignore(project: Path, call: Call) -> None:
     assert found("src") == {"src/a_made.py"}
     assert "Not checked: 4 files and folders that .gitignore names" in call("check").out
     assert found("--no-respect-gitignore") == set(files)
-    assert found("build") == {"build/x.py"}, "a folder that is named is checked"
+    assert found("made") == {"made/x.py"}, "a folder that is named is checked"
     assert found("x_made.py") == {"x_made.py"}
 
 
