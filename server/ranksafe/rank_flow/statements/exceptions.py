@@ -61,7 +61,9 @@ def _judge_handler(
         node = place.calls[len(run.frame.calls)][0] if elsewhere else place.node
         run.note("handler", node, branch=handler, event=events[0])
         return
-    skipped = list(events_in(body, certain=True))
+    skipped = [
+        event for event in events_in(body, certain=True) if not _comes_first(run, handler, event)
+    ]
     stepped = [event for event in skipped if not _is_data_parallel_forward(event)]
     parts = any(isinstance(item, Decision) for item in body)
     goes_on = handled or any(
@@ -79,6 +81,15 @@ def _judge_handler(
         )
     ):
         run.note("swallowed", handler, branch=handler, event=skipped[-1])
+
+
+def _comes_first(run: Run, handler: ast.ExceptHandler, event: Event) -> bool:
+    """Whether nothing of the body comes before a collective, so that no exception of one rank skips it; a model's step
+    may raise one itself."""
+    body = run.module.parent(handler)
+    if event.operation.kind == "step" or not isinstance(body, ast.Try):
+        return False
+    return event.place.module is run.module and run.module.is_inside(event.place.node, body.body[0])
 
 
 def _tries_again(events: list[Event], body: list[Item]) -> bool:
