@@ -13,7 +13,6 @@ _KEY: Final = re.compile(r"([A-Za-z_]\w*)[ \t]*:")
 _OF_CONDA: Final = re.compile(r"(?:[\w./-]+::)?([A-Za-z0-9][\w.-]*)=(?!=)([\w.*]+)(?:=[\w.*]+)?")
 """``pytorch::pytorch=1.8.1=py3.8_cuda10.2``: channel, name, version and build (docs.conda.io, package match
 specifications)."""
-_FROM_A_CHANNEL: Final = re.compile(r"[\w./-]+::")
 _NAMES_IN_CONDA: Final = {"pytorch": "torch", "pytorch-gpu": "torch", "pytorch-cpu": "torch"}
 """Packages that have another name on PyPI (conda-forge.org and anaconda.org/pytorch)."""
 _PIP: Final = re.compile(r"\bpip[\d.]*[ \t]+install[ \t]")
@@ -68,7 +67,7 @@ def _as_pip_writes(item: str) -> str:
     if found is not None:
         version = found[2].removesuffix("*").removesuffix(".")
         return f"{_NAMES_IN_CONDA.get(found[1].lower(), found[1])}=={version}.*"
-    written = _FROM_A_CHANNEL.sub("", item, count=1)
+    written = item.rpartition("::")[2]
     name = re.match(r"[\w.-]+", written)
     other = None if name is None else _NAMES_IN_CONDA.get(name[0].lower())
     return written if name is None or other is None else other + written[name.end() :]

@@ -43,7 +43,7 @@ _MOST_EVALUATIONS = 400_000
 _OF_A_RUN = 60
 """Evaluations in whose time a function without any is looked at."""
 _LARGEST_WORLD = 8
-_DEPTHS = (DEEPEST, 2, 1)
+_DEPTHS = (DEEPEST, 2)
 """How deep calls are followed: less deep where that is too much."""
 _NOT_ROOTS = frozenset({"__enter__", "__exit__", "__aenter__", "__aexit__"})
 

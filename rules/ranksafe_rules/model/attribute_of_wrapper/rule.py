@@ -149,8 +149,16 @@ def _is_asked_for(module: Module, node: ast.Attribute) -> bool:
         isinstance(part, ast.Constant) and part.value == node.attr
         for guard in module.guards(node)
         if guard.positive
-        for part in ast.walk(guard.test)
+        for test in (guard.test, *_named_tests(module, guard.test))
+        for part in ast.walk(test)
     )
+
+
+def _named_tests(module: Module, test: ast.expr) -> Iterator[ast.expr]:
+    """What the variables of a condition were assigned."""
+    for name in ast.walk(test):
+        if isinstance(name, ast.Name):
+            yield from module.flow.assigned_values(name)
 
 
 def _may_wrap(text: str) -> bool:
