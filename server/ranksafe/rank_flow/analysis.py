@@ -25,7 +25,7 @@ from ranksafe.rank_flow.local_decisions import local_decisions
 from ranksafe.rank_flow.operations import words
 from ranksafe.rank_flow.other_paths import other_paths
 from ranksafe.rank_flow.point_to_point import communicates, unmatched
-from ranksafe.rank_flow.run import DEEPEST, Frame, Heap, Run, TooLarge
+from ranksafe.rank_flow.run import Frame, Heap, Run, TooLarge
 from ranksafe.rank_flow.sources import World
 from ranksafe.rank_flow.statements.statements import STATEMENTS
 from ranksafe.rank_flow.syntax import called_names
@@ -43,8 +43,6 @@ _MOST_EVALUATIONS = 400_000
 _OF_A_RUN = 60
 """Evaluations in whose time a function without any is looked at."""
 _LARGEST_WORLD = 8
-_DEPTHS = (DEEPEST, 2)
-"""How deep calls are followed: less deep where that is too much."""
 _NOT_ROOTS = frozenset({"__enter__", "__exit__", "__aenter__", "__aexit__"})
 
 
@@ -179,24 +177,18 @@ class RankFlow:
         if cls is not None:
             name = f"{cls.name}.{name}"
         self._module.given_up.discard(name)
-        for deepest in _DEPTHS:
-            try:
-                yield from self._followed(root, cls, deepest)
-            except (TooLarge, RecursionError):
-                continue
-            return
-        self._module.given_up.add(name)
-
-    def _followed(self, root: Object, cls: ast.ClassDef | None, deepest: int) -> Iterator[Issue]:
-        """The issues of a root whose calls are followed so deep. Raises TooLarge."""
-        runs = [self._run(root, cls, World(0, 2), deepest)]
-        # A function that never asks for the rank does the same on all.
-        runs += [self._run(root, cls, World(1, 2), deepest) if runs[0].world.asked else runs[0]]
-        yield from self._compared(root, runs)
-        size = self._larger_world(runs)
-        if size is not None:
-            runs = [self._run(root, cls, World(rank, size), deepest) for rank in range(size)]
+        try:
+            runs = [self._run(root, cls, World(0, 2))]
+            # A function that never asks for the rank does the same on all.
+            runs += [self._run(root, cls, World(1, 2)) if runs[0].world.asked else runs[0]]
             yield from self._compared(root, runs)
+            size = self._larger_world(runs)
+            if size is not None:
+                yield from self._compared(
+                    root, [self._run(root, cls, World(rank, size)) for rank in range(size)]
+                )
+        except (TooLarge, RecursionError):
+            self._module.given_up.add(name)
 
     def _larger_world(self, runs: list[Run]) -> int | None:
         """The size of a second world, when two ranks do not show what the code does."""
@@ -215,10 +207,8 @@ class RankFlow:
         run.frame = Frame(self._module, root.node, is_root=True)
         return skips(run, root.node, root.node)
 
-    def _run(
-        self, root: Object, cls: ast.ClassDef | None, world: World, deepest: int = DEEPEST
-    ) -> Run:
-        run = Run(world, self._functions, EXPRESSIONS, STATEMENTS, deepest)
+    def _run(self, root: Object, cls: ast.ClassDef | None, world: World) -> Run:
+        run = Run(world, self._functions, EXPRESSIONS, STATEMENTS)
         try:
             return self._walked(run, root, cls)
         finally:

@@ -129,8 +129,7 @@ def _enter(
     assert body is not None
     assert function.module is not None
     performs = run.functions.performs(function)
-    deepest = run.deepest if performs else DEEPEST
-    if len(run.frame.calls) >= deepest or any(item is body for item in run.running):
+    if len(run.frame.calls) >= DEEPEST or any(item is body for item in run.running):
         if performs:
             run.items.append(Opaque(run.place(node)))
         return _not_followed(values)

@@ -41,10 +41,6 @@ _ALSO_UNCERTAIN = frozenset({"handler", "list missing", "list short on root", "s
 """What is noted also where not every rank is known to come."""
 
 
-_OF_A_SECOND_TRY = 2
-"""The part of both that a second try may take."""
-
-
 class TooLarge(Exception):
     """The function does more than can be followed."""
 
@@ -129,12 +125,8 @@ class Run:
         functions: Functions,
         expressions: Evaluators,
         statements: Executors,
-        deepest: int = DEEPEST,
     ) -> None:
         self.world = world
-        self.deepest = deepest
-        """Calls inside calls of functions that perform something that are followed: others tell who is which rank."""
-        self._share = 1 if deepest == DEEPEST else _OF_A_SECOND_TRY
         self._expressions = expressions
         self._statements = statements
         self.running: list[ast.AST] = []
@@ -173,7 +165,7 @@ class Run:
         """Run one statement; whether the code after it is reached. Raises TooLarge."""
         pause_point()
         self.steps += 1
-        if self.steps > _MAXIMUM_STEPS // self._share:
+        if self.steps > _MAXIMUM_STEPS:
             raise TooLarge
         execute = self._statements.get(node.__class__)
         return True if execute is None else execute(self, node)
@@ -181,7 +173,7 @@ class Run:
     def value(self, node: ast.expr) -> Value:
         """The value of an expression on this rank; its collectives are written to the trace as they are met."""
         self.evaluations += 1
-        if self.evaluations > _MAXIMUM_EVALUATIONS // self._share:
+        if self.evaluations > _MAXIMUM_EVALUATIONS:
             raise TooLarge
         evaluate = self._expressions.get(node.__class__)
         if evaluate is not None:
