@@ -200,14 +200,11 @@ def _is_handed_to_a_loader(module: Module, model: ast.expr) -> bool:
     if not isinstance(model, ast.Name):
         return False
     for use in module.loads_of_same_name(model):
-        given: int | str
-        parent: ast.AST | None = module.parent(use)
-        given = parent.arg or "" if isinstance(parent, ast.keyword) else 0
-        call = module.parent(parent) if isinstance(parent, ast.keyword) else parent
+        holder = module.parent(use)
+        call = module.parent(holder) if isinstance(holder, ast.keyword) else holder
         if not isinstance(call, ast.Call) or call.func is use:
             continue
-        if use in call.args:
-            given = call.args.index(use)
+        given = holder.arg or "" if isinstance(holder, ast.keyword) else call.args.index(use)
         found = called(module, call)
         parameter = None if found is None else found.parameter(given)
         if found is None or parameter is None or wrapping_of(module, use) is Wrapping.NO:

@@ -52,13 +52,8 @@ def fixed_ports(module: Module) -> Iterator[FixedPort]:
     made = list(module.calls(_INIT))
     if not made or _is_test(module) or _is_world_of_one(module, made):
         return
-    for node in (
-        module.nodes(ast.Assign) if any(_reads_variable(module, call) for call in made) else ()
-    ):
-        assert isinstance(node, ast.Assign)
-        port = _port_assigned(module, node)
-        if port is not None and not _is_asked_for(module, node):
-            yield FixedPort(node.targets[0], port, node)
+    if any(_reads_variable(module, call) for call in made):
+        yield from _assigned_ports(module)
     for call in made:
         address = module.argument_node(call, "init_method", 1)
         written = None if address is None else _written(module, address)
@@ -67,23 +62,26 @@ def fixed_ports(module: Module) -> Iterator[FixedPort]:
             yield FixedPort(address, found["port"], None)
 
 
+def _assigned_ports(module: Module) -> Iterator[FixedPort]:
+    for node in module.nodes(ast.Assign):
+        assert isinstance(node, ast.Assign)
+        port = _port_assigned(module, node)
+        if port is not None and not _is_asked_for(module, node):
+            yield FixedPort(node.targets[0], port, node)
+
+
 def _reads_variable(module: Module, made: ast.Call) -> bool:
     """Whether the group's rendezvous may be that of the environment: an address, a file or a store needs no port."""
-    address = module.argument_node(made, "init_method", 1)
     if module.argument_node(made, "store", 5) is not None:
         return False
+    address = module.argument_node(made, "init_method", 1)
     if address is None:
         return True
-    known = module.values(address)
-    texts = [item for item in known.constants() if isinstance(item, str)]
-    default = _default_of_option(module, address)
-    return any(text.startswith("env:") for text in (*texts, *default)) or not (texts or default)
-
-
-def _default_of_option(module: Module, address: ast.expr) -> list[str]:
-    """The default of the option ``--dist-url`` for ``args.dist_url``."""
-    found = None if not isinstance(address, ast.Attribute) else option_default(module, address.attr)
-    return [found] if isinstance(found, str) else []
+    known = module.values(address).constants()
+    if isinstance(address, ast.Attribute):
+        known = [*known, option_default(module, address.attr)]
+    texts = [text for text in known if isinstance(text, str)]
+    return not texts or any(text.startswith("env:") for text in texts)
 
 
 def torchrun_listens(module: Module) -> bool:
