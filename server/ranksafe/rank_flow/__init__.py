@@ -9,8 +9,7 @@ from ranksafe.rank_flow.analysis import TASK, RankFlow
 from ranksafe.rank_flow.diagram import Cell, Row, Traces, rows
 from ranksafe.rank_flow.issues import Issue, Kind
 from ranksafe.rank_flow.traces import Place
-from ranksafe.rank_flow.unwaited import KEPT
-from ranksafe.rank_flow.unwaited_transfers import CHANGED, CUT_OFF
+from ranksafe.rank_flow.unwaited import CHANGED, CUT_OFF, KEPT
 from ranksafe.semantics.module import Module
 
 __all__ = [

@@ -20,8 +20,8 @@ _HOLDS = (
 class Handle:
     """What became of a work object."""
 
-    kind: Literal["dropped", "kept", "returned", "elsewhere"]
-    """``kept``: in a variable, an attribute or a container; ``elsewhere``: handed on, or used at once."""
+    kind: Literal["dropped", "kept", "elsewhere"]
+    """``kept``: in a variable, an attribute or a container; ``elsewhere``: handed on, returned, or used at once."""
     holder: ast.Name | ast.Attribute | None = None
     """The variable or attribute that it, or the container with it, is kept in."""
 
@@ -39,8 +39,6 @@ def handle_of(module: Module, call: ast.expr) -> Handle:
         current, parent = parent, module.parent(parent)
     if isinstance(parent, ast.Expr):
         return Handle("elsewhere" if isinstance(current, ast.GeneratorExp) else "dropped")
-    if isinstance(parent, ast.Return):
-        return Handle("returned")
     if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
         targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
         if len(targets) == 1:

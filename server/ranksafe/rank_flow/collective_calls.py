@@ -190,7 +190,7 @@ def _tensor_of(run: Run, event: Event, node: ast.Call, operation: Operation) -> 
     value = run.look(node.args[position])
     if not isinstance(value, Abstract):
         return
-    event.shape, event.dtype = value.shape, value.dtype
+    event.shape = value.shape
     varies = isinstance(value.shape, Varies) and value.shape.certain
     if varies and "gather" in operation.word:
         run.note("shape", node, value=value, event=event)

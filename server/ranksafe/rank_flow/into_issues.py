@@ -160,7 +160,6 @@ def _of_mismatch(difference: Mismatch) -> Issue:
         "root": Kind.ROOT,
         "members": Kind.GROUP_CONSTRUCTION,
         "list": Kind.OBJECT_LIST,
-        "dtype": Kind.ROOT,
         "shape": Kind.SHAPES if "gather" in event.operation.word else Kind.ROOT,
     }[difference.what]
     origin = None if event.root is None else origin_of(event.root)

@@ -34,7 +34,6 @@ class Event:
     group_known: bool = True
     root: Value | None = None
     shape: Varies | tuple[int, ...] = Varies.PERHAPS
-    dtype: str = ""
     members: tuple[int, ...] | None = None
     """For the construction of a group: its ranks."""
     peer: Value | None = None

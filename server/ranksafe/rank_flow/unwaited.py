@@ -11,8 +11,7 @@ from ranksafe.rank_flow.operations import Operation, Parameter, operations
 from ranksafe.rank_flow.tables import methods_that
 from ranksafe.rank_flow.tensor_uses import viewed
 from ranksafe.rank_flow.traces import Place
-from ranksafe.rank_flow.unwaited_transfers import CHANGED, SENT, harm_of_batch, harm_of_send
-from ranksafe.rank_flow.used_before_wait import used_before_wait
+from ranksafe.rank_flow.used_before_wait import changed_behind, used_before_wait
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.value_flow import default_of
 
@@ -21,7 +20,15 @@ _READ_BY_NAME = {"grad": ("step", "clip_grad_norm_", "unscale_"), "data": ()}
 
 KEPT = "kept"
 """The issue's name where somebody may wait, but after the use."""
-_TRANSFERS = ("isend", "batch_isend_irecv")
+CHANGED = "changed"
+"""The issue's name where a tensor that is sent is changed under way: to read it meanwhile is right."""
+CUT_OFF = "cut off"
+"""The issue's name where the backend ends a send whose work is gone: under gloo the work holds the buffer."""
+
+_SEND = "isend"
+_SENT = Parameter("tensor", 0)
+_TENSORS_IN_OBJECTS = "batch_isend_irecv"
+_MAKES_GROUP = "torch.distributed.init_process_group"
 
 
 def unwaited(module: Module) -> Iterator[Issue]:
@@ -39,12 +46,14 @@ def unwaited(module: Module) -> Iterator[Issue]:
     ]
     for call in candidates:
         operation = operations().get(module.qualified_name(call.func) or "")
-        if operation is None or not _is_asynchronous(module, operation, call):
+        if operation is None or operation.word == _TENSORS_IN_OBJECTS:
+            continue
+        if not _is_asynchronous(module, operation, call):
             continue
         handle = handle_of(module, call)
         harm = _harm_of_losing(module, call, operation, handle)
         if harm is None and used_before_wait(module, call, operation, handle):
-            harm = CHANGED if operation.word == "isend" else KEPT
+            harm = CHANGED if operation.word == _SEND else KEPT
         if harm is not None:
             yield Issue(Kind.NEVER_WAITED_FOR, Place(call, module), operation.word, name=harm)
 
@@ -75,8 +84,6 @@ def _harm_of_losing(
     """What goes wrong because nobody can wait for the work: the issue's name, empty where the tensor is used."""
     if handle.kind == "dropped":
         return _harm(module, call, operation, handle)
-    if handle.kind == "returned":
-        return _harm_at_callers(module, call, operation)
     holder = handle.holder
     if handle.kind != "kept" or holder is None or not is_private(module, holder):
         return None
@@ -85,65 +92,46 @@ def _harm_of_losing(
     in_a_variable = isinstance(holder, ast.Name) and isinstance(
         module.parent(call), (ast.Assign, ast.AnnAssign)
     )
-    if in_a_variable or operation.word in _TRANSFERS:
+    if in_a_variable or operation.word == _SEND:
         return _harm(module, call, operation, handle)
     # A list of works is kept to wait for them.
     function = module.enclosing_function(call)
     return "" if function is None or not _synchronises_after(module, call, function) else None
 
 
-def _harm_at_callers(module: Module, call: ast.Call, operation: Operation) -> str | None:
-    """What goes wrong where a function hands the work on, and all who call it in this file throw it away."""
-    function = module.enclosing_function(call)
-    if function is None or len(module.returns_of(function)) != 1:
-        return None
-    calls = module.calls_written(function.name)
-    if not calls or any(module.function_called(item) is not function for item in calls):
-        return None
-    handles = [handle_of(module, item) for item in calls]
-    if any(handle.kind != "dropped" for handle in handles):
-        return None
-    tensor = viewed(call.args[0]) if call.args else None
-    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
-    if module.self_name(function) is not None:
-        names = names[1:]
-    if not isinstance(tensor, ast.Name) or tensor.id not in names:
-        return None
-    parameter = Parameter(tensor.id, names.index(tensor.id))
-    harms = [
-        None if (given := parameter.of(item)) is None
-        else _harm(module, item, operation, handle, given)
-        for item, handle in zip(calls, handles, strict=True)
-    ]  # fmt: skip
-    return harms[0] if None not in harms else None
-
-
-def _harm(
-    module: Module, call: ast.Call, operation: Operation, handle: Handle,
-    given: ast.expr | None = None,
-) -> str | None:  # fmt: skip
-    if operation.word == "isend":
-        return harm_of_send(module, call, given or SENT.of(call), handle)
+def _harm(module: Module, call: ast.Call, operation: Operation, handle: Handle) -> str | None:
+    if operation.word == _SEND:
+        return _harm_of_send(module, call, handle)
     if operation.word == "barrier" or isinstance(operation.result, str):
         return None
     scope = module.enclosing_function(call) or module.tree
-
-    def is_read(part: ast.expr | None) -> bool:
-        tensor = part if isinstance(part, ast.Attribute) else viewed(part)
-        return isinstance(tensor, (ast.Name, ast.Attribute)) and _is_read_behind(
-            module, call, scope, tensor
-        )
-
     if _synchronises_after(module, call, scope):
         return None
-    if operation.word == "batch_isend_irecv":
-        return harm_of_batch(module, call, handle, is_read)
-    if given is None:
-        given = None if operation.output is None else operation.output.of(call)
+    given = None if operation.output is None else operation.output.of(call)
     if given is None and call.args:
         given = call.args[0]
-    parts = given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]
-    return "" if any(map(is_read, parts)) else None
+    for part in given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]:
+        tensor = part if isinstance(part, ast.Attribute) else viewed(part)
+        if isinstance(tensor, (ast.Name, ast.Attribute)):
+            if _is_read_behind(module, call, scope, tensor):
+                return ""
+    return None
+
+
+def _harm_of_send(module: Module, call: ast.Call, handle: Handle) -> str | None:
+    tensor = viewed(_SENT.of(call))
+    if tensor is not None and changed_behind(module, call, tensor):
+        return CHANGED
+    if isinstance(handle.holder, ast.Attribute):
+        return None
+    for user in (module, *module.users_saying(_MAKES_GROUP.rpartition(".")[2])):
+        for making in user.calls(_MAKES_GROUP):
+            backend = user.argument(making, "backend", 0)
+            if backend is not None and any(
+                isinstance(name, str) and "gloo" in name for name in backend.constants()
+            ):
+                return CUT_OFF
+    return None
 
 
 def _is_read_behind(

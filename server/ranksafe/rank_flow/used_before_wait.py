@@ -49,8 +49,7 @@ class _Search:
         self._call = call
         self._names = names_in(tensor)
         self._uses = TensorUses(module, tensor, only_changes=not written)
-        self._watched = [] if handle.holder is None else [handle.holder]
-        self._in_attribute = isinstance(handle.holder, ast.Attribute)
+        self._holder = handle.holder
 
     def found(self) -> bool:
         """Whether a use comes before anything that may wait."""
@@ -61,7 +60,7 @@ class _Search:
             if self._may_wait(following):
                 return False
             if self._uses.first(following) is not None:
-                return not (self._watched and self._condition_hides(following))
+                return not (self._holder and self._condition_hides(following))
             if isinstance(following, _LEAVES) or self._names & stored_in(following):
                 return False
         return False
@@ -74,61 +73,34 @@ class _Search:
         )
 
     def _may_wait(self, statement: ast.stmt) -> bool:
-        if self._hands_on(statement):
-            return False
         if waits_in(statement):
             return True
+        holder = self._holder
         for node in ast.walk(statement):
-            if isinstance(node, ast.Call) and self._in_attribute and self._callee_may_wait(node):
-                return True
-            for holder in self._watched:
-                if isinstance(holder, ast.Name):
-                    if isinstance(node, ast.Name) and node.id == holder.id:
-                        return True
-                elif isinstance(node, ast.Attribute) and node.attr == holder.attr:
+            if isinstance(holder, ast.Name):
+                if isinstance(node, ast.Name) and node.id == holder.id:
+                    return True
+            elif isinstance(holder, ast.Attribute):
+                if isinstance(node, ast.Attribute) and node.attr == holder.attr:
+                    return True
+                if isinstance(node, ast.Call) and self._callee_may_wait(node, holder.attr):
                     return True
         return False
 
-    def _hands_on(self, statement: ast.stmt) -> bool:
-        """``works.append(work)``: from now on the list is watched, too."""
-        value = statement.value if isinstance(statement, ast.Expr) else None
-        if not (
-            isinstance(value, ast.Call)
-            and isinstance(value.func, ast.Attribute)
-            and value.func.attr in ("append", "add")
-            and isinstance(value.func.value, (ast.Name, ast.Attribute))
-            and len(value.args) == 1
-        ):
-            return False
-        items = value.args[0].elts if isinstance(value.args[0], ast.Tuple) else value.args
-        holder = self._watched[0] if self._watched else None
-        if not isinstance(holder, ast.Name):
-            return False
-        if not any(isinstance(item, ast.Name) and item.id == holder.id for item in items):
-            return False
-        self._watched.append(value.func.value)
-        self._in_attribute = self._in_attribute or isinstance(value.func.value, ast.Attribute)
-        return True
-
-    def _callee_may_wait(self, call: ast.Call) -> bool:
+    def _callee_may_wait(self, call: ast.Call, attribute: str) -> bool:
         """Whether a called function may wait for a work that lies in an attribute."""
         module = self._module
         if (module.qualified_name(call.func) or "").startswith(("torch.", "builtins.", "math.")):
             return False
         function = module.function_called(call)
         if function is None:
-            # A tensor's methods do not; those of other objects may.
-            base = viewed(call.func.value) if isinstance(call.func, ast.Attribute) else None
-            return not (
-                isinstance(call.func, ast.Attribute)
-                and (base is None or not self._names.isdisjoint(names_in(base)))
-                and not isinstance(call.func.value, ast.Name)
-            ) and not (isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"))
+            # A method of the tensor does not, and nothing that is called on what it gives.
+            method = call.func
+            return not (isinstance(method, ast.Attribute) and self._names & names_in(method.value))
         if waits_in(function):
             return True
-        attributes = {item.attr for item in self._watched if isinstance(item, ast.Attribute)}
         return any(
-            isinstance(node, ast.Attribute) and node.attr in attributes
+            isinstance(node, ast.Attribute) and node.attr == attribute
             for node in ast.walk(function)
         )
 
@@ -153,7 +125,6 @@ def _following(module: Module, statement: ast.stmt, names: frozenset[str]) -> It
         if isinstance(holder, (ast.For, ast.AsyncFor, ast.While)):
             target = holder.target if isinstance(holder, (ast.For, ast.AsyncFor)) else None
             if target is not None and names & stored_in(target):
-                yield from _again(module, holder, names)
                 return
             for item in block[: block.index(current) + 1]:
                 if item is not statement:
@@ -163,26 +134,6 @@ def _following(module: Module, statement: ast.stmt, names: frozenset[str]) -> It
         ):
             return
         current = holder
-
-
-def _again(
-    module: Module, loop: ast.For | ast.AsyncFor | ast.While, names: frozenset[str]
-) -> Iterator[ast.stmt]:
-    """Behind a loop over tensors: a second loop over the same ones runs with the same names."""
-    holder = module.parent(loop)
-    block = _block_with(holder, loop)
-    if isinstance(loop, ast.While) or not block:
-        return
-    head = (ast.unparse(loop.target), ast.unparse(loop.iter))
-    for item in block[block.index(loop) + 1 :]:
-        if isinstance(item, (ast.For, ast.AsyncFor)):
-            if (ast.unparse(item.target), ast.unparse(item.iter)) == head:
-                for inner in item.body:
-                    yield from _flat(inner)
-                return
-        if names & stored_in(item):
-            return
-        yield from _flat(item)
 
 
 def _block_with(holder: ast.AST | None, statement: ast.stmt) -> list[ast.stmt]:

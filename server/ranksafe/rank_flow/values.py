@@ -114,8 +114,6 @@ class Abstract:
     """The only rank that has the complete value, after ``dist.reduce``."""
     decides: bool = False
     """Whether it is, or was made of, the outcome of a test: then its truth differs where it does."""
-    dtype: str = ""
-    """Element type of a tensor, where its creation says it."""
     share: Share | None = None
     """For numbers and sequences that cut data into parts: how."""
     each: Value | None = field(default=None, compare=False)

@@ -18,13 +18,9 @@ _NO_MEMBER = Translated(
     "这个 {operation} 的根节点不属于它的组：src 和 dst 是全局 rank",
 )
 _TENSOR = Translated(
-    "The tensor of this {operation} has another {what} on other ranks",
-    "这个 {operation} 的张量在其他 rank 上{what}不同",
+    "The tensor of this {operation} has another shape on other ranks",
+    "这个 {operation} 的张量在其他 rank 上形状不同",
 )
-_WHAT = {
-    "shape": Translated("shape", "形状"),
-    "dtype": Translated("element type", "元素类型"),
-}
 
 
 class RootDiffersBetweenRanks(RankFlowRule):
@@ -47,6 +43,6 @@ class RootDiffersBetweenRanks(RankFlowRule):
         """The sentence for one issue."""
         if issue.name == "member":
             return _NO_MEMBER.filled(operation=issue.operation)
-        if issue.name in _WHAT:
-            return _TENSOR.filled(operation=issue.operation, what=_WHAT[issue.name])
+        if issue.name == "shape":
+            return _TENSOR.filled(operation=issue.operation)
         return _MESSAGE.filled(operation=issue.operation, reason=reason(issue))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ranksafe.rank_flow.library_calls.element_types import differ
 from ranksafe.rank_flow.traces import Event, Exit, Place
 from ranksafe.rank_flow.values import Value, whole_number
 
@@ -34,7 +33,7 @@ class Mismatch:
     """Both ranks are in the same collective, but not with arguments that fit."""
 
     what: str
-    """``root``, ``shape``, ``dtype``, ``list`` or ``members``."""
+    """``root``, ``shape``, ``list`` or ``members``."""
     event: Event
 
 
@@ -54,6 +53,4 @@ def mismatch(one: Event, other: Event) -> Mismatch | None:
         if one.shape != other.shape:
             listed = "object" in one.operation.word
             return Mismatch("list" if listed else "shape", one)
-    if "object" not in one.operation.word and differ(one.dtype, other.dtype):
-        return Mismatch("dtype", one)
     return None

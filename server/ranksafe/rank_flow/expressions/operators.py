@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ranksafe.rank_flow.expressions.slices import pads
-from ranksafe.rank_flow.library_calls.element_types import FLOATING
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.traces import Branch, Decision, matters
 from ranksafe.rank_flow.values import (
@@ -85,8 +84,6 @@ def _shared_out(run: Run, node: ast.BinOp, left: Value, right: Value) -> Value:
     """Arithmetic with something unknown; remembers how a length is cut into parts."""
     found = elementwise(left, right)
     size = run.world.size
-    if isinstance(node.op, ast.Div):
-        found = found.changed(dtype=FLOATING)
     if isinstance(node.op, ast.Add):
         if pads(node.left) or pads(node.right):
             return found.changed(share=Share.EVEN, length=Varies.PERHAPS, shape=Varies.PERHAPS)

@@ -7,7 +7,6 @@ import ast
 from ranksafe.rank_flow.generators.generators import data_of, iterated, object_length
 from ranksafe.rank_flow.library_calls.builtin_functions import of_builtin
 from ranksafe.rank_flow.library_calls.data import of_data
-from ranksafe.rank_flow.library_calls.element_types import after_method
 from ranksafe.rank_flow.library_calls.iteration import iterates, of_iteration
 from ranksafe.rank_flow.library_calls.methods import method_call
 from ranksafe.rank_flow.library_calls.tensors import of_tensors
@@ -39,8 +38,7 @@ def library_call(run: Run, node: ast.Call, name: str | None, receiver: Value | N
     if any(_may_be_called_back(run, value) for value in arguments):
         run.items.append(Opaque(run.place(node)))
     if receiver is not None:
-        result = method_call(run, node, word, receiver, arguments)
-        return after_method(result, node, word, receiver)
+        return method_call(run, node, word, receiver, arguments)
     return _of_name(run, node, name or "", word, arguments)
 
 

@@ -98,10 +98,6 @@ def generated(values: list[Value]) -> Abstract:
 def _of_sequence(word: str, receiver: Sequence, arguments: list[Value]) -> Value:
     if word == "copy":
         return receiver
-    if word == "index" and arguments and isinstance(arguments[0], Constant):
-        for index, item in enumerate(receiver.items):
-            if isinstance(item, Constant) and item.constant == arguments[0].constant:
-                return Constant(index, arguments[0].origin)
     return combined(receiver, *arguments)
 
 

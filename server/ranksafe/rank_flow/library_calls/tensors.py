@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
-from ranksafe.rank_flow.library_calls.element_types import named, of_literals
 from ranksafe.rank_flow.library_calls.growing_lists import stacked
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.tables import families, functions_that
@@ -34,7 +32,6 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
             max((item.varies for item in arguments), default=Varies.NO),
             origin_of(*arguments),
             shape=_shape_from(arguments[: 1 if last == "full" else len(node.args)]),
-            dtype="" if last == "full" else _dtype_of(node, "float32"),
         )
     if name in functions_that("stacks") and (uneven := stacked(arguments)) is not None:
         return combined(*arguments).changed(shape=uneven, length=uneven)
@@ -46,17 +43,14 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
             size = (len(first.items),)
         elif isinstance(first, Constant):
             size = ()
-        return found.changed(shape=size, dtype=_dtype_of(node, of_literals(first)))
+        return found.changed(shape=size)
     if name == "torch.arange" and arguments:
-        whole = all(_is_whole(item) for item in node.args)
-        found = combined(*arguments)
-        dtype = _dtype_of(node, "int64" if whole else "")
-        return found.changed(dtype=dtype, shape=_of_range(arguments[: len(node.args)]))
+        return combined(*arguments).changed(shape=_of_range(arguments[: len(node.args)]))
     if name in ("torch.zeros_like", "torch.ones_like", "torch.empty_like") and arguments:
         like = arguments[0]
         if isinstance(like, Abstract):
             shape = like.shape if isinstance(like.shape, tuple) else Varies.PERHAPS
-            return combined(*arguments).changed(shape=shape, dtype=_dtype_of(node, like.dtype))
+            return combined(*arguments).changed(shape=shape)
     if name in ("torch.nonzero", "torch.masked_select") and arguments:
         found = combined(*arguments)
         return found.changed(shape=found.varies)
@@ -79,7 +73,7 @@ def _drawn(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> Value
     if name in families("random"):
         varies = run.seeds.get("torch", Varies.PERHAPS)
         drawn = _own(run, node) if varies.certain else Abstract(varies)
-        return drawn.changed(**_shape_of_random(node, name, arguments))
+        return drawn.changed(shape=_shape_of_random(node, name, arguments))
     family, _, last = name.rpartition(".")
     if family not in ("random", "numpy.random") or last == "default_rng" or last[:1].isupper():
         return None
@@ -91,7 +85,7 @@ def _own(run: Run, node: ast.Call) -> Abstract:
     return Abstract(Varies.BY_DATA, run.origin(node, Varies.BY_DATA))
 
 
-def _shape_of_random(node: ast.Call, name: str, arguments: list[Value]) -> dict[str, Any]:
+def _shape_of_random(node: ast.Call, name: str, arguments: list[Value]) -> Varies | tuple[int, ...]:
     last = name.rpartition(".")[2]
     positional = arguments[: len(node.args)]
     given: list[Value] = []
@@ -99,11 +93,7 @@ def _shape_of_random(node: ast.Call, name: str, arguments: list[Value]) -> dict[
         given = positional
     elif last == "randint":
         given += [item for item in positional if isinstance(item, Sequence)][:1]
-    whole = last in ("randint", "randperm")
-    return {
-        "shape": _shape_from(given) if given else Varies.PERHAPS,
-        "dtype": _dtype_of(node, "int64" if whole else "float32"),
-    }
+    return _shape_from(given) if given else Varies.PERHAPS
 
 
 def _of_range(bounds: list[Value]) -> Varies | tuple[int, ...]:
@@ -117,24 +107,6 @@ def _of_range(bounds: list[Value]) -> Varies | tuple[int, ...]:
             return Varies.PERHAPS
     worst = max((item.varies for item in bounds), default=Varies.PERHAPS)
     return worst if worst.certain else Varies.PERHAPS
-
-
-def _dtype_of(node: ast.Call, default: str) -> str:
-    """The element type a creation asks for; empty when it is not written as ``torch.name``."""
-    for keyword in node.keywords:
-        if keyword.arg == "dtype":
-            asked = keyword.value
-            if isinstance(asked, ast.Attribute) and getattr(asked.value, "id", "") == "torch":
-                return named(asked.attr)
-            return ""
-    return default
-
-
-def _is_whole(node: ast.expr) -> bool:
-    """Whether an argument certainly is a whole number."""
-    if isinstance(node, ast.Constant):
-        return node.value.__class__ is int
-    return isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("len", "int")
 
 
 def _shape_from(arguments: list[Value]) -> Varies | tuple[int, ...]:
