@@ -28,12 +28,10 @@ def bind(run: Run, target: ast.expr, value: Value) -> None:
     """Give a target a value."""
     if isinstance(target, ast.Name):
         run.frame.variables[target.id] = value
-        run.made_here(None, target.id, value)
     elif isinstance(target, ast.Attribute):
         base = run.value(target.value)
         if isinstance(base, Object):
             run.set_attribute(base, target.attr, value)
-            run.made_here(base, target.attr, value)
     elif isinstance(target, (ast.Tuple, ast.List)):
         value = _unpacked(value, target.elts)
         for index, part in enumerate(target.elts):
@@ -51,6 +49,17 @@ def bind(run: Run, target: ast.expr, value: Value) -> None:
             _bind_item(run, target.value, before, run.look(target.slice), value)
         elif isinstance(before, Sequence):
             bind(run, target.value, _with_item(before, run.value(target.slice), value))
+
+
+def changed_in_place(run: Run, target: ast.expr, value: Value) -> None:
+    """What a variable or attribute holds, after a method has changed it: also where an outer function holds it."""
+    frame = run.frame
+    if isinstance(target, ast.Name):
+        while target.id not in frame.variables and frame.outer is not None:
+            frame = frame.outer
+        frame.variables[target.id] = value
+    elif isinstance(target, ast.Attribute):
+        bind(run, target, value)
 
 
 def _bind_item(run: Run, container: ast.Name, before: Abstract, index: Value, value: Value) -> None:

@@ -71,7 +71,7 @@ def _note_list_of_root(run: Run, event: Event, node: ast.Call, word: str) -> Non
     given = argument(node, *_AT_ROOT[word])
     if not isinstance(event.root, Constant) or event.group is not None or not event.group_known:
         return
-    if any(isinstance(item.node, ast.If) and item.even.certain for item in run.around):
+    if run.frame.condition is not None and run.frame.condition.varies.certain:
         # Which ranks come here is not known, but that not all do.
         return
     is_root = run.world.rank == event.root.constant

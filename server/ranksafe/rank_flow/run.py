@@ -18,7 +18,6 @@ from ranksafe.rank_flow.values import (
     Constant,
     Object,
     Origin,
-    Sequence,
     Unassigned,
     Value,
     Varies,
@@ -87,18 +86,6 @@ class Frame:
 
 
 @dataclass(slots=True)
-class Around:
-    """A loop, or a branch that each rank decides for itself, around the code that runs now."""
-
-    node: ast.AST
-    even: Varies
-    """Whether all ranks come to what is in it equally often."""
-    origin: Origin | None
-    steps: int | None = None
-    """How often a loop runs, where that is known."""
-
-
-@dataclass(slots=True)
 class Inside:
     """What surrounds the code that runs now."""
 
@@ -147,11 +134,6 @@ class Run:
         """The largest rank that the code names: the world it is written for has at least one rank more."""
         self.depends_on_parity = False
         """Ranks are told apart by arithmetic: two ranks do not show everything."""
-        self.around: list[Around] = []
-        """Outermost first, through all calls."""
-        self.made_in: dict[tuple[int, str], tuple[frozenset[int], int]] = {}
-        """For variables, by frame, and attributes, by object: the loops and branches around the last
-        assignment, and how many items were assigned."""
         self.globals: dict[tuple[int, str], Value] = {}
         self._origins: dict[tuple[int, Varies, str | None], Origin] = {}
 
@@ -239,12 +221,6 @@ class Run:
         if not self.frame.quiet and certain:
             where = None if branch is None else Place(branch, self.frame.module)
             self.notes.append(Note(kind, self.place(node), where, name, value, event))
-
-    def made_here(self, holder: Object | None, name: str, value: Value) -> None:
-        """Remember the loops and branches around an assignment, of a variable where there is no `holder`."""
-        key = (id(self.frame if holder is None else holder), name)
-        items = len(value.items) if isinstance(value, Sequence) else 0
-        self.made_in[key] = (frozenset(id(item.node) for item in self.around), items)
 
     # -- what changes on a path
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from ranksafe.rank_flow.binding import bind
-from ranksafe.rank_flow.library_calls.growing_lists import list_method
+from ranksafe.rank_flow.binding import changed_in_place
 from ranksafe.rank_flow.library_objects import library_answer
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.tables import methods_that, named
@@ -15,6 +14,7 @@ from ranksafe.rank_flow.values import (
     Constant,
     Object,
     Sequence,
+    Share,
     Value,
     Varies,
     combined,
@@ -42,13 +42,12 @@ def method_call(
         if answer is None:
             answer = _of_model(run, node, word, receiver, arguments)
         return NOTHING_KNOWN if answer is None else answer
-    if list_method(run, node, word, receiver, arguments):
-        return Constant(None)
-    if word in methods_that("adds") and isinstance(receiver, (Sequence, Abstract)):
-        holder = node.func.value if isinstance(node.func, ast.Attribute) else None
-        if isinstance(holder, ast.Name) and arguments:
-            bind(run, holder, combined(receiver, *arguments))
-        return Constant(None)
+    if word in methods_that("adds") and isinstance(run.module.parent(node), ast.Expr):
+        if isinstance(receiver, (Sequence, Abstract)) and isinstance(node.func, ast.Attribute):
+            # How many there are now is not followed: their number may well divide.
+            found = combined(receiver, *arguments).changed(length=Varies.PERHAPS, share=Share.EVEN)
+            changed_in_place(run, node.func.value, found)
+            return Constant(None)
     if isinstance(receiver, Sequence):
         return _of_sequence(word, receiver, arguments)
     if isinstance(receiver, Abstract):

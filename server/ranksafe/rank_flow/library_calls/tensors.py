@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 
-from ranksafe.rank_flow.library_calls.growing_lists import stacked
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.tables import families, functions_that
 from ranksafe.rank_flow.values import (
@@ -16,6 +15,7 @@ from ranksafe.rank_flow.values import (
     Value,
     Varies,
     combined,
+    evenness,
     origin_of,
     whole_number,
 )
@@ -33,8 +33,11 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
             origin_of(*arguments),
             shape=_shape_from(arguments[: 1 if last == "full" else len(node.args)]),
         )
-    if name in functions_that("stacks") and (uneven := stacked(arguments)) is not None:
-        return combined(*arguments).changed(shape=uneven, length=uneven)
+    if name in functions_that("stacks") and arguments:
+        stacked = arguments[0]
+        if isinstance(stacked, (Abstract, Sequence)) and evenness(stacked).certain:
+            uneven = evenness(stacked)
+            return combined(*arguments).changed(shape=uneven, length=uneven)
     if name in ("torch.tensor", "torch.as_tensor") and arguments:
         first = arguments[0]
         found = combined(*arguments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from ranksafe.rank_flow.run import Around, Run
+from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.statements.paths import joined_states, returns_in
 from ranksafe.rank_flow.traces import Branch, Decision, Passed, matters
 from ranksafe.rank_flow.values import (
@@ -17,7 +17,6 @@ from ranksafe.rank_flow.values import (
     Value,
     Varies,
     combined,
-    origin_of,
     truth_of,
 )
 from ranksafe.semantics.facts import is_main_guard
@@ -67,7 +66,6 @@ def _undecided(run: Run, node: ast.AST, test: Value, arms: list[list[ast.stmt]])
     outer = run.items
     start = run.snapshot()
     condition = run.frame.condition
-    even = test.varies if test.varies.certain else Varies.NO
     ends: list[tuple[Any, list[Any], bool]] = []
     for index, arm in enumerate(arms):
         run.restore(start)
@@ -75,9 +73,7 @@ def _undecided(run: Run, node: ast.AST, test: Value, arms: list[list[ast.stmt]])
         run.frame.condition = _stronger(condition, test)
         run.inside.uncertain += not test.varies.certain
         _narrow(run, node, index == 0)
-        run.around.append(Around(node, even, origin_of(test)))
         reached = run.block(arm)
-        run.around.pop()
         run.inside.uncertain -= not test.varies.certain
         ends.append((run.snapshot(), run.items, reached))
     run.items = outer

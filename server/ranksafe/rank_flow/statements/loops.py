@@ -10,12 +10,11 @@ from ranksafe.rank_flow.binding import bind, bind_each, bind_item
 from ranksafe.rank_flow.generators.generators import iterated
 from ranksafe.rank_flow.library_calls.iteration import element
 from ranksafe.rank_flow.operations import words
-from ranksafe.rank_flow.run import Around, Run, State
+from ranksafe.rank_flow.run import Run, State
 from ranksafe.rank_flow.statements.paths import exits_in, joined_states, same_knowledge
 from ranksafe.rank_flow.syntax import called_names, has_break
 from ranksafe.rank_flow.traces import Exit, Item, Loop, matters
 from ranksafe.rank_flow.values import (
-    NOTHING_KNOWN,
     SAME,
     Abstract,
     Constant,
@@ -24,7 +23,6 @@ from ranksafe.rank_flow.values import (
     Value,
     Varies,
     combined,
-    evenness,
     length_of,
     listed,
     origin_of,
@@ -117,12 +115,8 @@ def _loop(
     """Run the body until what is known at its start no longer changes."""
     around = (run.items, run.frame.left)
     run.frame.loops += 1
-    steps = None if isinstance(count, Varies) else count
-    over = NOTHING_KNOWN if iterable is None else iterable
-    run.around.append(Around(node, evenness(over), origin_of(over), steps))
     last = _settled(run, node, bind)
     run.frame.loops -= 1
-    run.around.pop()
     run.items, run.frame.left = around
     if last is None:
         return True

@@ -10,7 +10,6 @@ from ranksafe.rank_flow.binding import bind
 from ranksafe.rank_flow.calls import leaves_process
 from ranksafe.rank_flow.expressions.operators import computed
 from ranksafe.rank_flow.expressions.slices import pads
-from ranksafe.rank_flow.library_calls.growing_lists import add_items
 from ranksafe.rank_flow.library_objects import library_annotated
 from ranksafe.rank_flow.run import Executors, Run
 from ranksafe.rank_flow.statements.branches import if_statement, match_statement
@@ -124,8 +123,6 @@ def augmented_assignment(run: Run, node: ast.AugAssign) -> bool:
     if before is None:
         before = run.value(load) if not isinstance(target, ast.Name) else NOTHING_KNOWN
     added = run.value(node.value)
-    if isinstance(node.op, ast.Add) and _fills(run, target, before, added):
-        return True
     if isinstance(before, Constant) and isinstance(added, Constant):
         bind(run, target, computed(node.op, before, added))
     elif (
@@ -139,14 +136,6 @@ def augmented_assignment(run: Run, node: ast.AugAssign) -> bool:
     else:
         bind(run, target, combined(before, added))
     return True
-
-
-def _fills(run: Run, target: ast.expr, before: Value, added: Value) -> bool:
-    """``xs += ys`` for lists."""
-    lists = isinstance(before, Sequence) or (
-        isinstance(added, Sequence) and isinstance(before, Abstract) and bool(run.around)
-    )
-    return lists and add_items(run, target, before, added, several=True)
 
 
 STATEMENTS: Executors = {
