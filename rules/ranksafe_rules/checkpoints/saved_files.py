@@ -17,7 +17,6 @@ _ON_THE_CPU: Final = re.compile(r"\.cpu\(|\.numpy\(|(to|device)\(\s*(device=)?[\
 _MOVES: Final = ("cpu", "cuda", "to")
 _MOST_FILES: Final = 6
 _MAXIMUM_DEPTH: Final = 6
-_COLLECTIONS: Final = frozenset({"builtins.dict", "collections.OrderedDict"})
 
 
 def is_written_from_the_cpu(module: Module, source: ast.expr) -> bool:
@@ -102,9 +101,7 @@ def _is_from_the_cpu(module: Module, save: ast.Call) -> bool:
     if _ON_THE_CPU.search(" ".join(map(module.text_of, _behind(module, saved)))):
         return True
     owners = _states_saved(module, save)
-    if owners:
-        return all(_was_moved_to_the_cpu(module, owner, save) for owner in owners)
-    return not _is_written_anew(module, save) and _is_made_of_a_file(module, saved, _MAXIMUM_DEPTH)
+    return bool(owners) and all(_was_moved_to_the_cpu(module, owner, save) for owner in owners)
 
 
 def _behind(module: Module, node: ast.expr) -> list[ast.expr]:
@@ -122,14 +119,6 @@ def _states_saved(module: Module, save: ast.Call) -> list[ast.expr]:
         and isinstance(call.func, ast.Attribute)
         and call.func.attr == "state_dict"
     ]
-
-
-def _is_written_anew(module: Module, save: ast.Call) -> bool:
-    """Whether the file reads what it writes: then something else has written that before."""
-    target = module.argument_node(save, "f", 1)
-    sources = (module.argument_node(load, "f", 0) for load in module.calls(LOAD))
-    text = None if target is None else module.text_of(target)
-    return any(source is not None and module.text_of(source) == text for source in sources)
 
 
 def _was_moved_to_the_cpu(module: Module, owner: ast.expr, save: ast.Call) -> bool:
@@ -165,61 +154,3 @@ def _holds(holder: ast.expr, owner: ast.expr) -> bool:
         if not isinstance(owner, ast.Attribute):
             return False
         owner = owner.value
-
-
-def _is_made_of_a_file(module: Module, node: ast.expr, depth: int) -> bool:
-    """Whether an object is what torch.load gave, or a collection that is filled from nothing else: an extract, which
-    is no checkpoint of the process that writes it."""
-    if depth == 0:
-        return False
-    if isinstance(node, (ast.Subscript, ast.Attribute)):
-        return _is_made_of_a_file(module, node.value, depth - 1)
-    if isinstance(node, ast.Call):
-        if module.qualified_name(node.func) == LOAD:
-            place = module.argument_node(node, "map_location", 1)
-            return place is None or "cpu" in module.text_of(place)
-        if not isinstance(node.func, ast.Attribute):
-            return False
-        if node.func.attr in _MOVES and not _ON_THE_CPU.search(f".{_from_method(module, node)}"):
-            return False
-        return _is_made_of_a_file(module, node.func.value, depth - 1)
-    if isinstance(node, ast.DictComp):
-        return all(_is_made_of_a_file(module, part.iter, depth - 1) for part in node.generators)
-    if isinstance(node, ast.Dict):
-        return bool(node.values) and all(
-            _is_made_of_a_file(module, value, depth - 1) for value in node.values
-        )
-    if not isinstance(node, ast.Name):
-        return False
-    given = [*_given_to(module, node)]
-    return bool(given) and all(_is_made_of_a_file(module, value, depth - 1) for value in given)
-
-
-def _given_to(module: Module, name: ast.Name) -> Iterator[ast.expr]:
-    """What a variable is assigned, empty collections left out, and what is put into it; of a loop's variable what the
-    loop goes through."""
-    for binding in module.bindings(name)[1]:
-        value = module.assigned_value(binding) if isinstance(binding, ast.Name) else None
-        if value is None:
-            loop = module.parent(binding)
-            while isinstance(loop, (ast.Tuple, ast.List)):
-                loop = module.parent(loop)
-            yield loop.iter if isinstance(loop, ast.For) else ast.Constant(None)
-        elif not _is_empty(module, value):
-            yield value
-    for use in module.loads_of_same_name(name):
-        item = module.parent(use)
-        if isinstance(item, ast.Subscript) and isinstance(item.ctx, ast.Store):
-            statement = module.parent(item)
-            yield statement.value if isinstance(statement, ast.Assign) else ast.Constant(None)
-
-
-def _is_empty(module: Module, node: ast.expr) -> bool:
-    if isinstance(node, ast.Dict):
-        return not node.keys
-    return (
-        isinstance(node, ast.Call)
-        and not node.args
-        and not node.keywords
-        and module.qualified_name(node.func) in _COLLECTIONS
-    )
