@@ -14,7 +14,6 @@ or a signature that no other log reaches.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -92,13 +91,12 @@ def _from_windows(log: str) -> str:
     return log.replace("\n", "\r\n")
 
 
-@pytest.mark.parametrize("change", [_with_a_warning, _in_colours, _from_windows])
-def test_what_tells_nothing_changes_nothing(change: Callable[[str], str]) -> None:
+def test_what_tells_nothing_changes_nothing() -> None:
     for label in _LABELS:
         log = (_LOGS / f"{label['log']}.log").read_bytes().decode("utf-8", "surrogateescape")
         plain = log.replace("\r", "")
-        before, after = (
+        before, *after = (
             [(each.kind, each.rank, each.line) for each in diagnose(text)[:1]]
-            for text in (plain, change(plain))
+            for text in (plain, _with_a_warning(plain), _in_colours(plain), _from_windows(plain))
         )
-        assert before == after, label["log"]
+        assert after == [before] * 3, label["log"]

@@ -159,7 +159,7 @@ longTest("cancel by the progress in the status bar", { skip: needsTorch }, async
     await workbench.lens("Run on").waitFor();
 });
 
-test("a run in a terminal: its output, its outcome, and Ctrl+C", { skip: needsTorch }, async () => {
+longTest("a run in a terminal: its output, its outcome, and Ctrl+C", { skip: needsTorch }, async () => {
     await workbench.setUserSettings({ ...USER_SETTINGS, "ranksafe.runIn": "terminal" });
     await workbench.open("passing_run.py");
     await workbench.lens("Run on").click();
