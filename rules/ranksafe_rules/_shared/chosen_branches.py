@@ -10,6 +10,8 @@ from ranksafe.semantics.structure import Function
 from ranksafe.semantics.value_flow import default_of
 from ranksafe.semantics.values import Values
 
+from ranksafe_rules._shared.passed_arguments import position_of
+
 
 def comes_to(module: Module, node: ast.AST, user: Module, call: ast.Call) -> bool:
     """Whether a call (in the file ``user``) of the function around ``node`` may come to ``node``: False where a
@@ -63,15 +65,11 @@ def _given_for(module: Module, test: ast.expr, user: Module, call: ast.Call) -> 
     function = module.enclosing_function(bindings[0])
     if function is None or not _calls_by_name(call, function):
         return None
-    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
-    position = names.index(test.id) if test.id in names else None
-    if position is not None and module.self_name(function) is not None:
-        position -= 1
     if any(isinstance(item, ast.Starred) for item in call.args) or any(
         word.arg is None for word in call.keywords
     ):
         return None
-    given = user.argument_node(call, test.id, position)
+    given = user.argument_node(call, test.id, position_of(module, function, test.id))
     if given is not None:
         return user.values(given)
     default = default_of(bindings[0], function)

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from ranksafe.semantics.module import Module
 
 _OPTIMIZERS = "torch.optim."
-_SCHEDULES = "torch.optim.lr_scheduler."
+SCHEDULES = "torch.optim.lr_scheduler."
+"""Where torch's own learning-rate schedules stand."""
 _PARAMETERS = ("parameters", "named_parameters")
 
 
@@ -20,7 +21,7 @@ def is_left_alone(module: Module, wrap: ast.AST) -> bool:
     changed: set[str] = set()
     for call in module.nodes(ast.Call):
         name = module.qualified_name(call.func) if isinstance(call, ast.Call) else None
-        if name is None or not name.startswith(_OPTIMIZERS) or name.startswith(_SCHEDULES):
+        if name is None or not name.startswith(_OPTIMIZERS) or name.startswith(SCHEDULES):
             continue
         assert isinstance(call, ast.Call)
         given = module.argument_node(call, "params", 0)

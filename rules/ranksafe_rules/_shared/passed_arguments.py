@@ -16,17 +16,15 @@ def passed_for(module: Module, function: ast.AST | None, parameter: str) -> Iter
     objects that are known to be of its class, of ``__init__`` by the constructions of the class."""
     if not isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return
-    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    position = position_of(module, function, parameter)
     cls = module.parent(function)
     if not isinstance(cls, ast.ClassDef):
-        position = names.index(parameter) if parameter in names else None
         for call in module.calls_written(function.name):
             if isinstance(call.func, ast.Name) and module.function_called(call) is function:
                 yield from _given(module, call, parameter, position)
         return
     if module.self_name(function) in (None, parameter):
         return
-    position = names.index(parameter) - 1 if parameter in names else None
     if function.name == "__init__":
         calls = module.constructions(cls)
     else:
@@ -39,13 +37,20 @@ def passed_for(module: Module, function: ast.AST | None, parameter: str) -> Iter
         yield from _given(module, call, parameter, position)
 
 
+def position_of(module: Module, function: Function, parameter: str) -> int | None:
+    """At which position calls pass a parameter, ``self`` not counted; None where they can by its name alone."""
+    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
+    if parameter not in names:
+        return None
+    return names.index(parameter) - (module.self_name(function) is not None)
+
+
 def passed_elsewhere(
     module: Module, function: Function, parameter: str
 ) -> Iterator[tuple[Module, ast.expr]]:
     """The arguments for a parameter of a function, not a method, in the files that import this one, each with its
     file."""
-    names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
-    position = names.index(parameter) if parameter in names else None
+    position = position_of(module, function, parameter)
     for user, call in callers_elsewhere(module, function):
         given = user.argument_node(call, parameter, position)
         if given is not None:

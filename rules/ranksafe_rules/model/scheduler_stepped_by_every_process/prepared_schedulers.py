@@ -10,9 +10,9 @@ from typing import Final
 
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.optimized_models import SCHEDULES
 from ranksafe_rules._shared.wrapped_models import is_prepare
 
-_TORCH_SCHEDULER: Final = "torch.optim.lr_scheduler."
 _LIBRARY_SCHEDULER: Final = re.compile(
     r"^(transformers|diffusers)\..*get_(\w+_)?(scheduler?|schedule_with\w+)$"
 )
@@ -96,7 +96,7 @@ def _targets(module: Module, prepare: ast.Call) -> list[str]:
 
 def _is_scheduler(module: Module, call: ast.Call) -> bool:
     name = module.qualified_name(call.func) or ""
-    return name.startswith(_TORCH_SCHEDULER) or _LIBRARY_SCHEDULER.match(name) is not None
+    return name.startswith(SCHEDULES) or _LIBRARY_SCHEDULER.match(name) is not None
 
 
 def _takes_metric(module: Module, made: ast.Call) -> bool:

@@ -13,6 +13,7 @@ from ranksafe.semantics.guards import Guard, GuardKind, kind_of_words
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.every_rank import callers
+from ranksafe_rules._shared.optimized_models import SCHEDULES
 from ranksafe_rules._shared.origins import arguments_for, makers
 from ranksafe_rules._shared.trails.functions import class_of
 from ranksafe_rules.checkpoints.wrapped_states import Wrapping, wrapping_of
@@ -20,7 +21,6 @@ from ranksafe_rules.checkpoints.wrapped_states import Wrapping, wrapping_of
 _MAXIMUM_DEPTH: Final = 3
 _LOAD: Final = "load_state_dict"
 _STEP: Final = "step"
-_SCHEDULES: Final = "torch.optim.lr_scheduler."
 _BROUGHT_TOGETHER: Final = re.compile(
     r"broadcast(?!_buffers)|scatter|deepspeed|fsdp|fully_?shard|zero_?redundancy|checkpoint\.state_dict|horovod|hvd\.",
     re.IGNORECASE,
@@ -151,7 +151,7 @@ def _is_done_elsewhere(module: Module, call: ast.Call, method: str) -> bool:
 
 def _holder(module: Module, receiver: ast.expr, method: str) -> Holder | None:
     known = _class_of(module, receiver)
-    if known.startswith(_SCHEDULES):
+    if known.startswith(SCHEDULES):
         return Holder.SCHEDULER
     if method == _STEP:
         return None
@@ -181,7 +181,7 @@ def _works_as_optimizer(module: Module, receiver: ast.expr, depth: int = _MAXIMU
         if isinstance(parent, ast.Attribute):
             methods.add(parent.attr)
         elif isinstance(parent, ast.Call) and use in parent.args[:1]:
-            if (module.qualified_name(parent.func) or "").startswith(_SCHEDULES):
+            if (module.qualified_name(parent.func) or "").startswith(SCHEDULES):
                 return True
     return {"zero_grad", _STEP} <= methods or (
         depth > 0
