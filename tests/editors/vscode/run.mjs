@@ -24,7 +24,7 @@ function packaged() {
     if (process.env.RANKSAFE_VSIX) {
         return process.env.RANKSAFE_VSIX;
     }
-    execFileSync(process.execPath, [join(root, "client/bundle/package.mjs")], { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
+    execFileSync(process.execPath, [join(root, "client/bundle/package.mjs"), "--local"], { cwd: root, stdio: ["ignore", "ignore", "inherit"] });
     const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
     return join(root, `dist/ranksafe-${process.platform}-${process.arch}-${version}.vsix`);
 }
