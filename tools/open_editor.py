@@ -26,7 +26,10 @@ def open_vscode() -> int:
     if npm is None:
         raise SetUpError("Node 20 or newer with npm is needed (nodejs.org)")
     desktop = choose_editor()
-    for command in ([npm, "ci", "--no-audit", "--no-fund"], [npm, "run", "package", "--", "--local"]):
+    for command in (
+        [npm, "ci", "--no-audit", "--no-fund"],
+        [npm, "run", "package", "--", "--local"],
+    ):
         subprocess.run(command, cwd=ROOT, check=True)
     if desktop is None:
         node = shutil.which("node") or "node"
