@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from .conftest import DEVICE_MAP, QUIET, Editor, StartEditor, pull_capabilities, push_capabilities
+from .conftest import (
+    DEVICE_MAP,
+    DEVICE_MAP_LINE,
+    QUIET,
+    Editor,
+    StartEditor,
+    pull_capabilities,
+    push_capabilities,
+)
 
 _TRAINER = """\
 from transformers import AutoModelForCausalLM, Trainer
@@ -34,6 +42,19 @@ async def test_settings_are_taken_from_the_notification_of_a_client_that_cannot_
     await editor.shown_with(uri, "RS201")
     _settings_changed(editor, {"ranksafe": QUIET | {"ignore": ["RS201"]}})
     await editor.shown_with(uri)
+
+
+async def test_settings_hold_for_text_that_cannot_be_read_now(start_editor: StartEditor) -> None:
+    editor = await start_editor()
+    uri = editor.open("train.py", DEVICE_MAP)
+    await editor.shown_with(uri, "RS201")
+    end = len(DEVICE_MAP.splitlines()[DEVICE_MAP_LINE])
+    version = editor.type(uri, DEVICE_MAP_LINE, end, " b[rank0: een yield(")
+    assert [one.code for one in await editor.version_shown(uri, version)] == ["RS201"]
+    # Of these one looks at the file all the same.
+    editor.client.set_configuration({"ranksafe": {"select": ["RS101", "RS001"]}})
+    _settings_changed(editor, None)
+    await editor.until(lambda: all(one.code != "RS201" for one in editor.shown(uri)))
 
 
 async def test_settings_of_the_wrong_type_count_as_not_set(start_editor: StartEditor) -> None:

@@ -74,6 +74,7 @@ class Checks:
     def check_again(self) -> None:
         """Configuration, versions, trust or other files changed: analyse everything anew."""
         for document in self._documents:
+            document.history.out_of_date()
             self._analyses.analyse_again(document, self.show_if_changed)
         self._lens_refresh.changed()
 

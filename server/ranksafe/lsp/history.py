@@ -26,6 +26,7 @@ class FindingHistory:
     def __init__(self) -> None:
         self.shown: tuple[Finding, ...] = ()
         self.held_back: tuple[Finding, ...] = ()
+        self._is_out_of_date = False
         self._typed: list[TouchedLines] = []
         """Edited since the text parsed or the typing paused; ``first`` to ``new_last`` are today's lines."""
 
@@ -36,10 +37,17 @@ class FindingHistory:
         if touched.shift:
             self.shown = tuple(_shifted_finding(finding, touched) for finding in self.shown)
 
+    def out_of_date(self) -> None:
+        """Settings changed: the next analysis keeps nothing of what is shown, whatever can be read."""
+        self._is_out_of_date = True
+
     def update(
         self, findings: Sequence[Finding], status: Status, blanked: Collection[int] = ()
     ) -> None:
         """Take over an analysis; ``blanked``: the lines it left out because they are broken."""
+        if self._is_out_of_date:
+            self._is_out_of_date = False
+            self.shown, self.held_back, self._typed = (), (), []
         if status == "stale":
             return
         if status == "complete":
