@@ -1,9 +1,8 @@
 """Where a log begins anew: several launches wrote into one file, one after the other (``nohup … >> log``).
 
-A launch has ended where a launcher or a scheduler says so, or where it was interrupted. What comes after it is another
-one's if it begins as launches do, or as this log did: first lines come once. Lines that came again and again before
-that end tell nothing. A traceback may have ended it, too, where nothing else says so: then the very first line has to
-be among those that come again, since another process that is slower prints only the later ones after it.
+A launch has ended where a launcher or a scheduler says so, where it was interrupted, or where an exception ended a
+traceback. Another one begins after that where its launcher's first words come, or the first lines of this log once
+more, in their order. After an exception alone the launcher's words do not count: it may be one rank's.
 """
 
 from __future__ import annotations
@@ -16,16 +15,24 @@ from ranksafe.runs.log_text.progress import is_bar, is_progress
 
 _PARTS = (
     *("got signal: ", "  exitcode  : ", "returned non-zero exit status", "died with <Signals"),
-    *("exits with return code", "HYDRA_FULL_ERROR", ": error: ", "KeyboardInterrupt"),
+    *(
+        "exits with return code",
+        "HYDRA_FULL_ERROR",
+        ": error: ",
+        "KeyboardInterrupt",
+        "Error",
+        "Exception",
+    ),
 )
 _ENDED = re.compile(
     r"SignalException: Process \d+ got signal: |^\s*exitcode  : -?\d|returned non-zero exit status|died with <Signals"
     r"|exits with return code = -?\d|^srun: error: \S+: tasks? [\d,-]+: |\*\*\* STEP \S+ ON \S+ CANCELLED AT "
     r"|KeyboardInterrupt$"
     r"|(?P<rank>^Set the environment variable HYDRA_FULL_ERROR=1|^\S+\.py: error: )"
+    r"|(?P<raised>^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception)(?::|$))"
 )
 """The end of torchrun (torch 1.9 to 2.13), accelerate, DeepSpeed's launcher (0.19), a step of Slurm, an interruption;
-``rank``: Hydra's (1.3) and argparse's, which may be that of one rank of several."""
+``rank``: Hydra's (1.3) and argparse's, which may be that of one rank of several, as may an exception, ``raised``."""
 _BEGINS = re.compile(
     r"Setting OMP_NUM_THREADS environment variable for each process"
     r"|The module torch\.distributed\.launch is deprecated"
@@ -38,19 +45,20 @@ _BEGINS = re.compile(
 )
 """The first words of the same launchers, of a shell that tells what it does (``set -x``), and of argparse; and of a
 script around a launcher, which counts its tries."""
-_ANEW = "nohup: ignoring input"
-"""GNU nohup's only word, before anything of the program: no end has to be seen."""
-_PROMPT = re.compile(r"^(?:\([\w.-]+\) )?[\w.-]+@[\w.-]+:[~/][^$#]{0,200}[$#] \S")
-"""Of bash, as Debian and conda set it, with a command: text that was copied from a terminal."""
+_ANEW = re.compile(
+    r"nohup: ignoring input|(?:\([\w.-]+\) )?[\w.-]+@[\w.-]+:[~/][^$#]{0,200}[$#] \S"
+)
+"""Words for which no end has to be seen: GNU nohup's, before anything of the program, and a command at bash's prompt,
+as Debian and conda set it, in text that was copied from a terminal."""
+_SIGNS = ("nohup", "@")
 _TRACEBACK = "Traceback (most"
-_RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*(?:Error|Exception)(?::|$)")
-_HEAD_LINES = 40
+_HEAD_LINES = 3
 _HEAD_WITHIN = 400
 """Lines of a launch among which its first ones are: of some nothing else comes than steps."""
 _LOOKED_AT = 300
 """Lines after an end among which the next launch has to begin."""
-_ALIKE = 2
-_ALIKE_AFTER_TRACEBACK = 3
+_OF_SEVERAL = 40
+"""Lines at the beginning in which each of several ranks may print the same."""
 _LEAST_LETTERS = 12
 _NUMBERS = re.compile(r"(?<![\da-f])(?=[a-f]*\d)[\da-f]+", re.IGNORECASE)
 
@@ -59,19 +67,19 @@ class Launches:
     """What is known of the launch whose lines come."""
 
     def __init__(self) -> None:
-        self._head: dict[str, None] = {}
-        self._gathers = True
+        self._begin()
+
+    def _begin(self) -> None:
+        self._head: list[str] = []
+        """Its first lines, without numbers."""
         self._looked = 0
+        """Lines that were looked through for them."""
         self._left = 0
-        self._raises = False
-        """Whether the lines are those of a traceback."""
-        self._only_raised = False
-        """Whether nothing but a traceback ended the launch before."""
-        self._met: set[str] = set()
-        self._before: list[str] = []
-        """Lines before the end of the launch, but for its first ones."""
-        self._recurring: set[str] = set()
-        """Of those that came again, the ones that are among these, too."""
+        """Lines in which the next launch may begin."""
+        self._is_over = False
+        """Whether more than an exception says that this one has ended."""
+        self._met = 0
+        """How many of the first lines have come again since."""
 
     def parts(self, text: str, lines: list[str], recent: Iterable[str]) -> Iterator[list[str]]:
         """Whole lines, as ``text`` and apart, cut where another launch begins; the first part may be empty.
@@ -79,80 +87,56 @@ class Launches:
         ``recent``: the last lines of the log before them.
         """
         ends = [part for part in _PARTS if part in text]
-        prompts = "$ " in text and "@" in text
-        raises = (self._raises or _TRACEBACK in text) and (bool(self._head) or self._gathers)
-        marked = prompts or raises or _ANEW in text
-        if not (self._left or self._gathers or marked or ends):
+        anew = any(sign in text for sign in _SIGNS)
+        if not (self._left or self._looked < _HEAD_WITHIN or anew or ends):
             yield lines
             return
         start = first = 0
         for at, line in enumerate(lines):
-            anew = line.startswith(_ANEW) or (prompts and _PROMPT.match(line) is not None)
-            if self._left or anew:
-                self._left = max(0, self._left - 1)
-                before = len(self._met)
-                begins = anew or self._is_beginning(line)
-                if not before and (begins or self._met):
-                    first = at
-                if begins:
-                    yield lines[start:first]
-                    start = first
-                    self._left = 0
-                    self._begin_head()
+            met = self._met
+            begins = anew and _ANEW.match(line) is not None
+            if begins or self._is_beginning(line):
+                first = first if met and not begins else at
+                yield lines[start:first]
+                start = first
+                self._begin()
+            elif self._met > met == 0:
+                first = at
             self._gather(line)
             ended = _ENDED.search(line) if any(part in line for part in ends) else None
-            if (raises and self._ends_traceback(line)) or ended:
-                if ended and ended["rank"]:
-                    self._head.clear()
-                self._only_raised = not ended and (not self._left or self._only_raised)
-                self._gathers = False
-                self._left = _LOOKED_AT
-                self._met, self._recurring = set(), set()
-                earlier = [*recent, *lines[max(start, at - _LOOKED_AT) : at]]
-                self._before = earlier[_HEAD_LINES:]
+            if ended:
+                self._is_over = not ended["raised"] or (self._left > 0 and self._is_over)
+                self._end([*recent, *lines[max(start, at - _LOOKED_AT) : at]], ended["rank"])
         yield lines[start:]
 
-    def _ends_traceback(self, line: str) -> bool:
-        if line.startswith(_TRACEBACK):
-            self._raises = True
+    def _is_beginning(self, line: str) -> bool:
+        if not self._left:
             return False
-        if not self._raises or line.startswith(" ") or not _RAISED.match(line):
-            return False
-        self._raises = False
-        return True
-
-    def _begin_head(self) -> None:
-        self._head = {}
-        self._gathers = True
-        self._looked = 0
+        self._left -= 1
+        if self._is_over and _BEGINS.search(line):
+            return True
+        self._met += self._met < len(self._head) and _alike(line) == self._head[self._met]
+        return self._met == _HEAD_LINES
 
     def _gather(self, line: str) -> None:
-        if not self._gathers:
+        """Take a line as one of the first, unless it is a step or an error."""
+        if self._looked >= _HEAD_WITHIN or len(self._head) == _HEAD_LINES:
             return
-        self._looked += 1
-        is_full = len(self._head) >= _HEAD_LINES or self._looked > _HEAD_WITHIN
-        if _TRACEBACK in line or is_full:
-            self._gathers = False
-        elif not (line.startswith(" ") or is_telling(line) or is_bar(line) or is_progress(line)):
+        self._looked = _HEAD_WITHIN if _TRACEBACK in line else self._looked + 1
+        if not (line.startswith(" ") or is_telling(line) or is_bar(line) or is_progress(line)):
             alike = _alike(line)
-            if sum(map(str.isalpha, alike)) >= _LEAST_LETTERS:
-                self._head[alike] = None
+            if sum(map(str.isalpha, alike)) >= _LEAST_LETTERS and alike not in self._head:
+                self._head.append(alike)
 
-    def _is_beginning(self, line: str) -> bool:
-        if not self._only_raised:
-            return _BEGINS.search(line) is not None or self._meets(line) >= _ALIKE
-        first = next(iter(self._head), None)
-        if first is None or not (self._met or line.startswith(first.partition("#")[0])):
-            return False
-        return self._meets(line) >= _ALIKE_AFTER_TRACEBACK and first in self._met
-
-    def _meets(self, line: str) -> int:
-        """How many of the first lines have come again, with this one."""
-        alike = _alike(line)
-        if alike in self._head and alike not in self._met and alike not in self._recurring:
-            recurs = any(_alike(each) == alike for each in self._before)
-            (self._recurring if recurs else self._met).add(alike)
-        return len(self._met)
+    def _end(self, before: list[str], of_a_rank: str | None) -> None:
+        """The launch has ended; first lines that came again and again before are no mark of another."""
+        begun = self._head[:1]
+        if of_a_rank or (
+            not self._left and any(_alike(line) in begun for line in before[_OF_SEVERAL:])
+        ):
+            self._head.clear()
+        self._looked = _HEAD_WITHIN
+        self._left, self._met = _LOOKED_AT, 0
 
 
 def _alike(line: str) -> str:
