@@ -198,37 +198,6 @@ def test_no_line_takes_long(line: bytes) -> None:
     assert time.process_time() - started < 20
 
 
-@pytest.mark.parametrize("prefix", ["", "[rank4]: "])
-@pytest.mark.parametrize("width", [41, 57, 64, 67, 78, 90])
-@pytest.mark.parametrize("piece", [7, 10_000])
-def test_a_traceback_that_was_copied_from_a_narrow_window(
-    prefix: str, width: int, piece: int
-) -> None:
-    lines = [
-        "Traceback (most recent call last):",
-        '  File "/home/user/project/train.py", line 527, in <module>',
-        "    main(*arguments)",
-        '  File "/home/user/project/a_longer_name_of_a_folder/loaders.py", line 83, in __getitem__',
-        "    open(path)",
-        "FileNotFoundError: [Errno 2] No such file or directory: 'datasets/one/backpack/02.jpg'",
-    ]
-    whole = [prefix + line for line in lines]
-    rows = [line[at : at + width] for line in whole for at in range(0, len(line), width)]
-    reader = LogReader()
-    data = "\n".join([*rows, "the last line"]).encode()
-    for at in range(0, len(data), piece):
-        reader.feed(data[at : at + piece])
-    reader.finish()
-    (failure,) = diagnose_said(reader.said())
-    assert [(each.function, each.line) for each in failure.frames] == [
-        ("<module>", 527),
-        ("__getitem__", 83),
-    ]
-    assert reader.said().tail[-1] == (len(rows) + 1, "the last line")
-    if width > 60 and piece > len(data):  # the message may be broken once
-        assert failure.message.endswith("backpack/02.jpg'")
-
-
 def test_the_last_lines_are_those_of_the_end_whatever_bars_come_between() -> None:
     bar = "  7%|▋         | 7/100 [00:01<00:10,  8.61it/s]\r"
     reader = LogReader()

@@ -15,7 +15,6 @@ from ranksafe.runs.log_text.excerpt import Excerpt, is_telling, telling_places
 from ranksafe.runs.log_text.launches import Launches
 from ranksafe.runs.log_text.prefixes import Origin, Prefixes, pieces
 from ranksafe.runs.log_text.progress import is_bar
-from ranksafe.runs.log_text.wrapped import Unwrapper
 
 _ALL_STREAMS = 16_000_000
 """Characters kept of all streams together."""
@@ -87,7 +86,6 @@ class LogReader:
         self._uncaught: set[int] = set()
         self._bar: Line | None = None
         self._launches = Launches()
-        self._unwrapper = Unwrapper()
         self._earlier: SaidBy | None = None
         self.count = 0
         self.telling = 0
@@ -99,15 +97,12 @@ class LogReader:
 
     def finish(self) -> None:
         """The log ends here."""
-        self._read(self._decoder.finish(), final=True)
+        self._read(self._decoder.finish())
 
-    def _read(self, text: str, *, final: bool = False) -> None:
+    def _read(self, text: str) -> None:
         lines = text.split("\n")
         if not lines[-1]:
             lines.pop()
-        if self._unwrapper.is_wanted(text):
-            lines = self._unwrapper.joined(lines, final=final)
-            text = "\n".join(lines)
         if not lines:
             return
         recent = (line for _, line in self._tail)
