@@ -19,7 +19,6 @@ from ranksafe.runs.diagnosis.common_failure import (
 from ranksafe.runs.diagnosis.loose_tracebacks import NO_RANK, add_loose
 from ranksafe.runs.diagnosis.lost_threads import add_threads, of_threads
 from ranksafe.runs.diagnosis.own_lines import OwnLines
-from ranksafe.runs.diagnosis.said_elsewhere import logged_before, mentions
 from ranksafe.runs.diagnosis.survived import (
     counts_on,
     final,
@@ -27,11 +26,7 @@ from ranksafe.runs.diagnosis.survived import (
     last_traceback,
     went_on,
 )
-from ranksafe.runs.diagnosis.whole_log import (
-    facts_of_the_whole,
-    finished,
-    with_complaint,
-)
+from ranksafe.runs.diagnosis.whole_log import facts_of_the_whole, finished
 from ranksafe.runs.explain.deaths import CRASHES
 from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence, fatal_frames
 from ranksafe.runs.explain.explain import explain
@@ -110,15 +105,10 @@ def _of_one_launch(said: SaidBy, language: Language) -> list[Failure]:
     own = OwnLines(said)
     evidence.last_lines = own.last_of_ranks()
     evidence.beginning = _joined(said.head)
-    user_code = UserCode((), anywhere=True)
-    failures, _ = explain(evidence, user_code, language)
-    failures = [with_complaint(failure, said) for failure in failures]
+    failures, _ = explain(evidence, UserCode((), anywhere=True), language)
     for failure in failures[:1]:
-        rank = None if failure.rank is None else evidence.ranks.get(failure.rank)
         facts = [
             *own.facts(failure, evidence),
-            *logged_before(rank, said, own, user_code),
-            *mentions(failure, own),
             *facts_of_the_whole(failure, said, evidence.launcher),
         ]
         failures[0] = with_notes(failure, "notes_of_logs", facts, evidence)

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ranksafe.runs.diagnosis.common_failure import kind_of
 from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.log_text.progress import is_end, is_progress
-from ranksafe.runs.log_text.reader import Line, SaidBy
+from ranksafe.runs.log_text.reader import SaidBy
 from ranksafe.runs.model import Failure
 
 _OF_A_FAILURE = re.compile(
@@ -43,14 +42,6 @@ _TOTAL = re.compile(
 _EPOCH = re.compile(r"\bepoch\W{0,3}\d+", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+")
 _FRACTION = re.compile(r"\d\.\d")
-_MEMORY = re.compile(
-    r"\b(?P<name>(?:max_?)?(?:rss|host_?mem(?:ory)?|cpu_?mem(?:ory)?|ram|mem(?:ory)?(?:_?usage)?)(?:_?(?:mb|gb|mib|gib))?)"
-    r"\b[\"']?\W{0,3}(?P<size>\d+(?:\.\d+)?) ?(?P<unit>[KMG]i?B|[KMG])?",
-    re.IGNORECASE,
-)
-_OF_GPU = re.compile(r"gpu|cuda|alloc", re.IGNORECASE)
-_GREW = 1.5
-_LEAST = 3
 _LONGEST = 120
 _SHOWN = 4
 
@@ -71,9 +62,8 @@ class OwnLines:
     """The beginning and the end of a log, read once."""
 
     def __init__(self, said: SaidBy) -> None:
-        self.all: list[Line] = sorted(dict((*said.head, *said.tail)).items())
-        """As they stood, whoever said them."""
-        printed = [(at, text.strip()) for at, text in self.all if not _OF_A_FAILURE.search(text)]
+        lines = sorted(dict((*said.head, *said.tail)).items())
+        printed = [(at, text.strip()) for at, text in lines if not _OF_A_FAILURE.search(text)]
         self.printed = [OwnLine(at, text, *_named_rank(text)) for at, text in printed]
         self._end = said.tail[0][0] if said.tail else 0
 
@@ -96,42 +86,11 @@ class OwnLines:
         if len(done) == 1 and failure.rank not in done:
             ((rank, text),) = done.items()
             yield f"rank {rank} had finished: {text[:_LONGEST]}"
-        if late := self._late_rank(failure, evidence):
-            yield f"rank {late.rank} was at work until its end: {late.text[:_LONGEST]}"
         if told := self._differing_counts():
             ranks = sorted(told.items())[:_SHOWN]
             yield "counts differ: " + ", ".join(
                 f'rank {rank}: "{text[:_LONGEST]}"' for rank, text in ranks
             )
-        yield from self._growing_memory(failure.rank)
-
-    def _late_rank(self, failure: Failure, evidence: Evidence) -> OwnLine | None:
-        """What the only rank that had not failed when the others' patience ended printed last before its own end.
-
-        What a rank printed between the others' timeout and its own traceback was not held back in a buffer: that would
-        come after the traceback, when the process ends.
-        """
-        waited = evidence.ranks.get(failure.rank) if failure.rank is not None else None
-        since = waited.raised_at if waited is not None else None
-        if since is None or since < 0:
-            return None
-        late = {
-            number: rank.raised_at
-            for number, rank in evidence.ranks.items()
-            if rank.raised is not None
-            and rank.raised_at is not None
-            and rank.raised_at > since
-            and kind_of(rank.raised) == "peer-lost"
-        }
-        if len(late) != 1:
-            return None
-        ((number, ended),) = late.items()
-        meanwhile = (
-            each
-            for each in reversed(self.printed)
-            if since < each.at < ended and each.rank == number
-        )
-        return next(meanwhile, None)
 
     def _differing_counts(self) -> dict[int, str]:
         """The last line of one form that every rank printed, where a count in it is not the same; else nothing."""
@@ -153,23 +112,6 @@ class OwnLines:
             if last.keys() == ranks and len({counts for _, counts in last.values()}) > 1:
                 return {rank: text for rank, (text, _) in last.items()}
         return {}
-
-    def _growing_memory(self, rank: int | None) -> Iterator[str]:
-        """The first and the last size of a process that was printed, where it only grew."""
-        printed: dict[str, list[tuple[float, str]]] = {}
-        for line in self.printed:
-            found = _MEMORY.search(line.text)
-            if found is None or _OF_GPU.search(line.text):
-                continue
-            if line.rank is None or rank is None or line.rank == rank:
-                shown = found["size"] + (found["unit"] or "")
-                printed.setdefault(found["name"], []).append((float(found["size"]), shown))
-        for name, sizes in printed.items():
-            amounts = [amount for amount, _ in sizes]
-            grew = amounts == sorted(amounts) and amounts[-1] > _GREW * amounts[0]
-            if grew and len(amounts) >= _LEAST:
-                yield f"memory grew: {name} from {sizes[0][1]} to {sizes[-1][1]}"
-                return
 
 
 def _named_rank(text: str) -> tuple[int | None, str]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from ranksafe.runs.diagnosis.loose_tracebacks import rank_in_record
-from ranksafe.runs.explain.deaths import signal_name
 from ranksafe.runs.explain.printed import last_complaint
 from ranksafe.runs.explain.slurm_tasks import failed_task, tasks_are_ranks
 from ranksafe.runs.log_text.reader import SaidBy
@@ -18,25 +17,7 @@ _REPORT = re.compile(
 )
 _OF_A_TASK = frozenset({"host-out-of-memory", "fatal-signal", "killed"})
 _UNKNOWN = frozenset({"launcher", "exit-status", "exception"})
-_STATUSES = 256
-_HANDED_ON = re.compile(r"\b(?:code|status)[ :=]+(?P<code>25[02]|24[15]|247)\b")
-"""256 less SIGABRT, SIGILL, SIGTERM, SIGSEGV or SIGKILL: what becomes of a negative status in ``sys.exit``."""
-_TIMED_OUT = re.compile(r"\b(?:exit|rc|status|code)\b\W{0,3}124\b", re.IGNORECASE)
-"""timeout(1) of GNU coreutils, when the time is over."""
-_LOST_ARGUMENT = re.compile(
-    r"^(?:\S+: )*(?:line \d+: )?(?P<argument>--?[A-Za-z][\w-]*): (?:command )?not found"
-)
-"""A shell's complaint (bash, dash, zsh) about an argument that it took for a command."""
-_PRINTED_AT = re.compile(r"(?:^|[\s\[(])(?P<file>[\w./-]*\w\.py):(?P<line>\d+)[\])]?(?=[\s:]|$)")
-"""Where a logger says that its caller stands."""
 _TAIL_SHOWN = 12
-
-
-def with_complaint(failure: Failure, said: SaidBy) -> Failure:
-    """A failure of which only the status is known, where the last complaint before it says that it stands."""
-    complaint = _complaint(failure, said)
-    at = None if complaint is None else _PRINTED_AT.search(complaint)
-    return failure if at is None else replace(failure, filename=at["file"], line=int(at["line"]))
 
 
 def facts_of_the_whole(failure: Failure, said: SaidBy, launcher: str) -> Iterator[str]:
@@ -48,14 +29,6 @@ def facts_of_the_whole(failure: Failure, said: SaidBy, launcher: str) -> Iterato
         complaint = _complaint(failure, said)
         before = "something was printed before" if _before_report(said) else "nothing was printed"
         yield f"last complaint: {complaint}" if complaint else before
-    for _, text in said.tail:
-        if lost := _LOST_ARGUMENT.match(text):
-            yield f"taken for a command: {lost['argument']}"
-        if _TIMED_OUT.search(text):
-            yield "status 124"
-    if handed_on := _HANDED_ON.search(failure.message):
-        code = int(handed_on["code"])
-        yield f"{code} stands for {signal_name(code - _STATUSES)}"
 
 
 def finished(failure: Failure, said: SaidBy, launcher: str) -> Failure:
