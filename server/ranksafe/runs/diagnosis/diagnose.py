@@ -32,11 +32,7 @@ from ranksafe.runs.explain.evidence import Evidence, Raised, RankEvidence, fatal
 from ranksafe.runs.explain.explain import explain
 from ranksafe.runs.explain.launcher_report import LauncherReport, read_launcher
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.printed import (
-    Printed,
-    is_exception,
-    printed_failure,
-)
+from ranksafe.runs.explain.printed import is_exception, printed_failure
 from ranksafe.runs.explain.signatures import with_notes
 from ranksafe.runs.explain.traceback_text import (
     cut_traceback,
@@ -221,7 +217,7 @@ def _rank(
     if printed is not None and (
         chosen is None or (follows(chosen.raised) and not printed.secondary)
     ):
-        rank.raised, rank.raised_at = _with_stack(printed, text), float(printed.at)
+        rank.raised, rank.raised_at = printed.raised, float(printed.at)
     rank.thread_errors = of_threads(every, rank)
     return rank
 
@@ -247,7 +243,7 @@ def _add_printed(
         number = report.first if report.first is not None else NO_RANK
         rank = ranks.setdefault(number, RankEvidence(number))
         if rank.raised is None or (_only_follows(rank) and not printed.secondary):
-            rank.raised, rank.raised_at = _with_stack(printed, _joined(lines)), float(printed.at)
+            rank.raised, rank.raised_at = printed.raised, float(printed.at)
 
 
 def _add_stop(ranks: dict[int, RankEvidence], said: SaidBy) -> None:
@@ -276,13 +272,6 @@ def _add_stack(ranks: dict[int, RankEvidence], launcher: str, report: LauncherRe
     crashed = [number for number, code in report.exits.items() if code in CRASHES]
     if len(crashed) == 1 and "Fatal Python error: " in launcher:
         ranks[crashed[0]].fatal = fatal_frames(launcher)
-
-
-def _with_stack(printed: Printed, text: str) -> Raised:
-    """The message with the stack that faulthandler printed under it."""
-    if not printed.raised.message.startswith("Fatal Python error: "):
-        return printed.raised
-    return replace(printed.raised, frames=fatal_frames(text))
 
 
 def _only_follows(rank: RankEvidence) -> bool:

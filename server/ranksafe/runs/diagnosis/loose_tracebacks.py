@@ -17,7 +17,6 @@ from ranksafe.runs.explain.evidence import LOOSE, Raised, RankEvidence
 from ranksafe.runs.explain.interleaved import interleaved_traceback
 from ranksafe.runs.explain.launcher_report import UNKNOWN_RANK, LauncherReport
 from ranksafe.runs.explain.printed import printed_failure
-from ranksafe.runs.explain.slurm_tasks import exited_rank
 from ranksafe.runs.explain.traceback_text import Located, locate_tracebacks, loose_lines
 from ranksafe.runs.explain.unfold import announced_rank, spawned_rank
 from ranksafe.runs.log_text.prefixes import RANK_IN_TEXT
@@ -112,8 +111,7 @@ def _rank_of(
     if report.first is not None and _was_aborted(ranks.get(report.first), report):
         return NO_RANK
     several = bool(said.ranks) or was_launched(launcher) or _is_childs(raised)
-    seen = _first(report.first, exited_rank(launcher))
-    return (NO_RANK if several else 0) if seen is None else seen
+    return (NO_RANK if several else 0) if report.first is None else report.first
 
 
 def _is_printed(said: SaidBy) -> bool:

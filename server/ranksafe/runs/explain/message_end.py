@@ -15,11 +15,6 @@ def ends_message(line: str) -> bool:
     return _NOT_A_MESSAGE.match(line) is not None
 
 
-def says_again(line: str, name: str) -> bool:
-    """Whether another process's exception of the same type begins here."""
-    return re.match(rf"(?:\w+\.)+{name}: ", line) is not None
-
-
 _NOT_A_MESSAGE = re.compile(
     r"^(?:[WEIF]\d{4} \d\d:|\d{1,2}-[A-Z][a-z]{2}-\d{4} |\[[WEIF]\d* |\[?\d{4}-\d\d-\d\d[ T]|\d\d:\d\d:\d\d[.,]\d+ +\|"
     r"|\[\d\d:\d\d:\d\d|\S+\.py:\d+: \w*Warning: |Time to load \w+ op: |\[rank: \d+\] Child process"

@@ -28,15 +28,6 @@ def failed_task(text: str) -> tuple[int, str] | None:
     return next(iter(failed.items())) if len(failed) == 1 else None
 
 
-def exited_rank(text: str) -> int | None:
-    """The rank of the only task that left with a status, where tasks are ranks; srun ended the others."""
-    exited = {found["tasks"] for found in _EXITED.finditer(text)}
-    if len(exited) != 1 or _OTHER_LAUNCHER.search(text):
-        return None
-    tasks = exited.pop()
-    return int(tasks) if tasks.isdigit() else None
-
-
 def exited_tasks(text: str) -> list[tuple[int, int]]:
     """Each task that left with a status, and the status, in the order in which srun saw them end.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ranksafe.runs.explain.evidence import Raised
-from ranksafe.runs.explain.message_end import ends_message, is_one_line, says_again
+from ranksafe.runs.explain.message_end import ends_message, is_one_line
 from ranksafe.runs.log_text.progress import is_progress
 from ranksafe.runs.model import Frame
 
@@ -34,13 +34,9 @@ _LOGGED = "Message"
 _LONGEST_MESSAGE = 60
 _LONGEST_QUOTE = 500
 _FOREIGN_LINES = 2
-_TELLING = 20
-"""Characters of a message that are enough to know it again."""
 _CUT_WITHIN = 4
 """Lines at the beginning of a text in which a traceback without its header may go on."""
 _ERROR = re.compile(r"(?:Error|Exception)$")
-_DOUBLED = re.compile(r"^(?P<one>[A-Za-z_]+?(?:Error|Exception))(?P=one)+$")
-"""A type that several processes wrote into one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,17 +187,13 @@ class _Parser:
                     self.position += 1
                     continue
                 last = _LAST.match(line.strip())
-                if last is None and frames and self._ends_after_this():
-                    frames[-1] = replace(frames[-1], source=frames[-1].source or line.strip())
-                    self.position += 1
-                    continue
                 if last is None or not frames or last["type"] == _LOGGED:
                     if not any(each.strip() for each in self.lines[self.position + 1 :]):
                         self.unfinished = tuple(frames)
                     return None
                 self.position += 1
-                name, first = _undoubled(last["type"].rsplit(".", 1)[-1], last["message"] or "")
-                message = self._message(name, first, frames[-1].source)
+                name = last["type"].rsplit(".", 1)[-1]
+                message = self._message(name, last["message"] or "", frames[-1].source)
                 return Raised(name, message, tuple(frames))
             self.position += 1
         self.unfinished = tuple(frames)
@@ -221,18 +213,12 @@ class _Parser:
                 return False
         return False
 
-    def _ends_after_this(self) -> bool:
-        """Whether the traceback's last line is the next one: this one is a broken or an unindented source line."""
-        following = self.lines[self.position + 1 : self.position + 2]
-        last = _LAST.match(following[0].strip()) if following else None
-        return last is not None and _ERROR.search(last["type"]) is not None
-
     def _message(self, name: str, first: str, source: str) -> str:
         """The rest of a message of several lines; it has no end mark, so what looks like a log ends it.
 
         A message that quotes another process's traceback goes on through that one header. Python's own errors about
-        names, keys and files take one line. Processes that share a stream may write the same ``source`` line and the
-        same words once more.
+        names, keys and files take one line. Where the same words come again, perhaps under the same ``source`` line,
+        another process says them.
         """
         lines = [first]
         own = self.lines[self.position - 1].strip()
@@ -245,7 +231,11 @@ class _Parser:
             line = self.lines[self.position]
             if ends_message(line) or _MEMBER.match(line):
                 break
-            if (is_progress(line) or says_again(line, name)) and not quotes:
+            if line.strip().endswith(own) and not quotes:
+                if lines[-1].strip() == source and len(lines) > 1:
+                    lines.pop()
+                break
+            if is_progress(line) and not quotes:
                 break
             if line.strip() in _CONNECTORS:
                 if not (quotes and quoted):
@@ -258,9 +248,6 @@ class _Parser:
                 quoted = True
             if not line.strip() and not quotes and not first.endswith(":"):
                 break
-            if line.strip() == own and len(lines) > 1 and lines[-1].strip() == source:
-                lines.pop()
-                break
             lines.append(line)
             self.position += 1
         return "\n".join(lines).strip()
@@ -268,17 +255,6 @@ class _Parser:
     def _quotes(self, first: str) -> bool:
         following = (line for line in self.lines[self.position : self.position + 3] if line.strip())
         return "Caught " in first or next(following, "").startswith("-- Process ")
-
-
-def _undoubled(name: str, message: str) -> tuple[str, str]:
-    """An exception's type and message, once, where several processes wrote them into one line."""
-    doubled = _DOUBLED.match(name)
-    if doubled is None:
-        return name, message
-    one = doubled["one"]
-    message = re.sub(rf"\A(?:: |{one}: )*", "", message)
-    again = message.find(message[:_TELLING], _TELLING)
-    return one, message[:again] if again > 0 else message
 
 
 def _append(found: list[Located], each: Located, relation: str | None, member: bool) -> None:
