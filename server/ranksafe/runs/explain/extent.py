@@ -20,7 +20,6 @@ from ranksafe.runs.explain.signatures import with_notes
 from ranksafe.runs.model import Failure
 
 _QUOTED = 200
-_NO_FILE = "FileNotFoundError"
 _OF_NO_RANK = frozenset(
     {
         *("trainer-settings", "deepspeed-settings", "configuration", "version-requirement"),
@@ -70,12 +69,9 @@ def with_extent(
     if ranks > 1 and met >= ranks:
         if root.known is not None:
             return _without_ranks(failure, origin, known=True) if plain else failure
-        if may_be_about_ranks(failure.message, failure.frames) or is_in_parallel_code(
-            failure.frames
-        ):
+        of_ranks = may_be_about_ranks(failure.message, failure.frames)
+        if of_ranks or is_in_parallel_code(failure.frames) or has_empty_size(origin.message):
             return failure
-        if has_empty_size(origin.message):
-            return _said_also(failure, "a size is 0")
         return _said_also(failure, "every rank failed alike")
     others = [
         death
@@ -88,8 +84,7 @@ def with_extent(
         numbers = sorted(death.rank.rank for death in alike)
         if numbers[0] >= 0:
             listed = ", ".join(map(str, numbers))
-            missing = ["a file was missing on some ranks"] if origin.type == _NO_FILE else []
-            return _said_also(failure, f"ranks {listed} met it", *missing)
+            return _said_also(failure, f"ranks {listed} met it")
     alone = ranks > 1 and met == 1 and root.rank.raised_at != LOOSE
     # While the run goes on, the others may meet it yet.
     alone = alone and not evidence.going_on and bool(failure.frames)
@@ -97,8 +92,6 @@ def with_extent(
         return _without_ranks(failure, origin, known=root.known is not None)
     if not alone or (root.known is not None and (not plain or failure.kind in _OF_NO_RANK)):
         return failure
-    if origin.type == _NO_FILE:
-        return _said_also(failure, "a file was missing on this rank")
     return _said_also(failure, "only this rank met it")
 
 
@@ -120,5 +113,5 @@ def _without_ranks(failure: Failure, origin: Raised, *, known: bool) -> Failure:
     )
 
 
-def _said_also(failure: Failure, *facts: str) -> Failure:
-    return with_notes(failure, "extent", facts)
+def _said_also(failure: Failure, fact: str) -> Failure:
+    return with_notes(failure, "extent", [fact])
