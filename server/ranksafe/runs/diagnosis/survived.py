@@ -11,11 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from ranksafe.runs.diagnosis.common_failure import counts, follows, is_launchers
 from ranksafe.runs.explain.traceback_text import Located
-from ranksafe.runs.log_text.progress import is_completion, is_end, is_progress
+from ranksafe.runs.log_text.progress import is_completion, is_progress
 from ranksafe.runs.log_text.reader import Line, SaidBy
 
 _SURVIVED_LINES = 60
-_SURVIVED_TIMES = 2
 _STEPS_AFTER = 3
 _MANY_STEPS_AFTER = 10
 _HANDLED = re.compile(
@@ -59,8 +58,7 @@ def final(found: Iterable[Located], said: SaidBy, ended: bool) -> list[Located]:
     ``ended``: whether a launcher or a scheduler says that a rank failed.
     """
     last_ones: list[Located] = []
-    everything = [each for each in found if not each.ignored]
-    for each in everything:
+    for each in (each for each in found if not each.ignored):
         if last_ones and each.first - last_ones[-1].last > _SURVIVED_LINES and not ended:
             last_ones.clear()
         last_ones.append(each)
@@ -68,10 +66,6 @@ def final(found: Iterable[Located], said: SaidBy, ended: bool) -> list[Located]:
     if not own or ended or len(own) < len(last_ones):
         return own
     last = own[-1]
-    # What was survived before, more than once, is a habit.
-    often = sum(each.raised.text == last.raised.text for each in everything) > _SURVIVED_TIMES
-    if said.tail and said.tail[-1][0] > last.last and often:
-        return []
     if last.logged and _is_said_to_go_on(last, said):
         return []
     if is_launchers(last.raised):
@@ -121,8 +115,6 @@ def last_traceback(found: Iterable[Located]) -> Located | None:
 def _is_said_to_go_on(last: Located, said: SaidBy) -> bool:
     """Whether a logged error is said to be handled, by the record or after it, or anything counts on."""
     after = [text for number, text in said.tail if number > last.last]
-    return (
-        _HANDLED.search(last.announced) is not None
-        or any(is_progress(text) or is_end(text) for text in after)
-        or any(_HANDLED.search(text) for text in after)
+    return any(_HANDLED.search(text) for text in (last.announced, *after)) or any(
+        is_progress(text) or is_completion(text) for text in after
     )

@@ -17,10 +17,6 @@ _DETAILS = re.compile(
     r"WorkNCCL\(SeqNum=(?P<number>\d+), OpType=(?P<op>\w+)\b(?:, NumelIn=(?P<sent>\d+), NumelOut=(?P<got>\d+)\b)?"
     r"[^()]*?Timeout\(ms\)=(?P<limit>\d+)\)(?: ran for (?P<ran>\d+) milliseconds)?"
 )
-_COMPLETED = re.compile(
-    r"\[(?:PG [^\[\]]*)?Rank (?P<rank>\d+)\].{0,200}?last enqueued (?:NCCL )?work: (?P<enqueued>-?\d+), "
-    r"last completed (?:NCCL )?work: (?P<completed>-?\d+)"
-)
 _DETECTED = re.compile(
     r"\[(?:PG [^\[\]]*)?Rank (?P<rank>\d+)\][^\n]{0,200}?detected by watchdog at work(?: sequence id)?: (?P<number>\d+)"
 )
@@ -58,10 +54,6 @@ def compare_timeouts(
     waits = _waits(text)
     more = sorted(set(aborted) - waits.keys()) if waits else []
     if len(waits) + len(more) < 2:
-        done = {int(each["rank"]): int(each["completed"]) for each in _COMPLETED.finditer(text)}
-        if len(set(done.values())) > 1:
-            listed = ", ".join(f"rank {rank}: {number}" for rank, number in sorted(done.items()))
-            yield f"rank {min(done, key=lambda rank: done[rank])} completed fewer: {listed}"
         return
     listed = ", ".join(
         f"rank {rank}: {op} #{number}" for rank, (number, op) in sorted(waits.items())

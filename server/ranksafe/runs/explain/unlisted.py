@@ -15,12 +15,10 @@ from ranksafe.runs.explain.evidence import Raised
 from ranksafe.runs.explain.locate import innermost_user_frame, place_in_function
 from ranksafe.runs.explain.ordinary import PYTHONS_OWN
 from ranksafe.runs.explain.signatures import UNKNOWN
-from ranksafe.runs.explain.signatures.signature import sentences
+from ranksafe.runs.explain.signatures.signature import Known, rows_that_hold
 
 _INSTALLED = re.compile(r"/(?:site|dist)-packages/(?P<name>[A-Za-z_][\w-]*)")
 _STANDARD = re.compile(r"/[Ll]ib/(?:python3[\d.]*/)?(?P<name>[A-Za-z_]\w*)")
-_COMPILED = ("pandas", "numpy", "scipy", "sklearn", "pyarrow", "h5py")
-"""Packages whose Cython sources are named from the package's own folder on."""
 _WORKER, _SPAWNED = "DataLoader worker", "process "
 """How the place of an exception of another process begins."""
 _SHORT = 160
@@ -29,9 +27,6 @@ _UNREADABLE = frozenset({"SyntaxError", "IndentationError", "TabError"})
 _COMPILED_STACK = "\nException raised from "
 """Where torch's C++ begins to list its own frames (c10/util/Exception.cpp)."""
 
-_TABLES = ("datasets", "pandas")
-_SPLITS = "datasets/dataset_dict.py"
-"""datasets 1.0 to 4.4: a DatasetDict's keys are splits."""
 _OF_A_REFUSAL = frozenset({"ValueError", "TypeError", "NotImplementedError"})
 """What a library raises of its own will where it is given what it does not take."""
 _LOOKED_UP = re.compile(r"(?<![\w.])(?P<table>[A-Za-z_][\w.]*)\[(?:[\"'](?P<key>[^\"']+)[\"']\])?")
@@ -39,7 +34,8 @@ _LOOKED_UP = re.compile(r"(?<![\w.])(?P<table>[A-Za-z_][\w.]*)\[(?:[\"'](?P<key>
 
 def unlisted(raised: Raised, origin: Raised) -> Translated:
     """What may be said of ``raised``, which began as ``origin``; both with their frames marked."""
-    told = sentences("unlisted", _facts(raised, origin))
+    known = Known(origin.frames, facts="\n".join(_facts(raised, origin)))
+    told = [meaning for _, meaning in rows_that_hold("unlisted", known, origin.text)]
     return functools.reduce(both, told) if told else UNKNOWN
 
 
@@ -57,21 +53,15 @@ def _facts(raised: Raised, origin: Raised) -> Iterator[str]:
         # Libraries put the reason there.
         last = lines[-1]
         yield f"its message ends: {last if len(last) <= _SHORT else f'…{last[-_SHORT:]}'}"
-    if raised.group:
-        yield f"first of {len(raised.group)} exceptions: {origin.type}"
-    elif ((quoted or origin).where or "").startswith(_WORKER):
+    if ((quoted or origin).where or "").startswith(_WORKER):
         yield "in a DataLoader worker"
     elif origin is not raised and not origin.where and raised.type != origin.type:
         yield f"began as {origin.type}, became {raised.type}"
 
 
 def _missing_key(origin: Raised) -> Iterator[str]:
-    """A key that a table's own code looks up is a column."""
+    """The name of what the line looks the key up in, where it is only one."""
     if origin.type != "KeyError" or not origin.frames:
-        return
-    file = origin.frames[-1].filename.replace("\\", "/")
-    if _package(file) in _TABLES and " " not in origin.message:
-        yield f"no {'split' if file.endswith(_SPLITS) else 'column'} {origin.message}"
         return
     source = origin.frames[-1].source
     # row["category"] as an index of something else was found: its own key is another.
@@ -107,11 +97,9 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Iterator[str]:
         how = "refused by" if refused else "raised within"
         yield f"{how} {package} ({place})" if package else f"raised at {place}"
     elif origin.type == "AssertionError" or own.source.startswith("assert"):
-        bare = own.source.startswith("assert ") and not origin.message
-        yield f"own assertion: {own.source[7:_SHORT]}" if bare else "own assertion"
+        yield "own assertion"
     elif own.source.startswith("raise"):
-        silent = "" if origin.message else ", without a word"
-        yield f"{origin.type} raised by a check of its own{silent}"
+        yield f"{origin.type} raised by a check of its own"
     else:
         itself = PYTHONS_OWN.fullmatch(origin.type)
         yield f"{origin.type} raised {'by the line itself' if itself else 'in the line'}"
@@ -120,8 +108,6 @@ def _raiser(origin: Raised, quoted: Raised | None) -> Iterator[str]:
 def _package(filename: str) -> str | None:
     """The installed package or the module of Python's own that a file is of."""
     path = filename.replace("\\", "/")
-    if path.endswith((".pyx", ".pxi")):
-        return next((name for name in _COMPILED if f"/{name}/" in f"/{path}"), None)
     for pattern in (_INSTALLED, _STANDARD):
         names = [found["name"] for found in pattern.finditer(path)]
         if names:

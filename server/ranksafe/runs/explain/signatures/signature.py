@@ -181,10 +181,12 @@ def sentences(subject: str, facts: Iterable[str]) -> list[Translated]:
     return [told for _, told in rows_that_hold(subject, Known(facts="\n".join(facts)))]
 
 
-def rows_that_hold(subject: str, known: Known) -> Iterator[tuple[Signature, Translated]]:
-    """The rows of a file whose conditions hold, and what they say."""
+def rows_that_hold(
+    subject: str, known: Known, text: str = ""
+) -> Iterator[tuple[Signature, Translated]]:
+    """The rows of a file whose conditions hold, and what they say of a message."""
     for row in signatures_about(subject):
-        told = row.told("", known)
+        told = row.told(text, known)
         if told is not None:
             yield row, told
 
