@@ -205,8 +205,6 @@ def _rank(
     kept = {each.first for each in found if not each.ignored}
     free = outside(lines, (each for each in every if each.first not in kept))
     printed = printed_failure(free, _survived(free, said, ended))
-    if printed is not None and printed.signature.kind == _STOPPED and report.exits.get(number):
-        printed = None  # The launcher's word on another rank: it calls this one failed.
     chosen = last_traceback(found)
     if report.exits.get(number) in _STOPPED_AT_ONCE:
         chosen = None

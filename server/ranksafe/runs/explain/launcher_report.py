@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -21,16 +21,16 @@ _FAILED = re.compile(
     r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<rank>\d+) \(pid: (?P<pid>\d+)\)"
 )
 _DEEPSPEED = re.compile(
-    r"\[launch\.py:\d+:sigkill_handler\] \[(?=(?P<first>(?:(?!\[launch\.py).)*?'--local_rank=(?P<rank>\d+)'))"
+    r"\[launch\.py:\d+:sigkill_handler\] \[(?=(?P<first>(?:(?!\[launch\.py).)*?'--local_rank=(?P<last>\d+)'))"
     r"(?P=first).*?exits with return code = (?P<code>-?\d+)"
 )
 _ONE_OF_SEVERAL = re.compile(
-    r"CalledProcessError: Command '?\[(?=(?P<first>(?:(?!Command ).)*?'--local[-_]rank=(?P<rank>\d+)'))"
+    r"CalledProcessError: Command '?\[(?=(?P<first>(?:(?!Command ).)*?'--local[-_]rank=(?P<last>\d+)'))"
     r"(?P=first)(?:(?!Command ).)*?"
-    r"(?:died with <Signals\.\w+: (?P<signal>\d+)>|returned non-zero exit status (?P<status>\d+))"
+    r"(?:died with <Signals\.\w+: (?P<signal>\d+)>|returned non-zero exit status (?P<code>\d+))"
 )
 """torch.distributed.launch before torch 1.9 and DeepSpeed before 0.6 raise it with the command of the process that
-they started last (their loops' variable); so does what DeepSpeed's ``launch.py`` logs."""
+they started ``last`` (their loops' variable), whichever failed; so does what DeepSpeed's ``launch.py`` logs."""
 _LIGHTNING = re.compile(
     r"\[rank: (?P<rank>\d+)\] Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"
 )
@@ -51,6 +51,9 @@ _MPIRUN = re.compile(
     r"signal (?P<signal>\d+)"
 )
 """Open MPI 1.6 to 5."""
+_OF_THE_FIRST = (_LIGHTNING, _DEEPSPEED, _ONE_OF_SEVERAL, _MPIRUN)
+"""Of launchers that tell of the rank whose end they saw first."""
+_IN_ANY_ORDER = (_PLAINLY, _SPAWNED)
 LAUNCHER_ERRORS: Final = frozenset({"ChildFailedError", "CalledProcessError"})
 """What launchers raise when a rank has failed."""
 UNKNOWN_RANK: Final = -1_000_000
@@ -84,12 +87,12 @@ def read_launcher(text: str) -> LauncherReport:
     """
     report = LauncherReport()
     _read_torchrun(report, text)
-    for rank, code in _first_ends(text):
-        report.exits.setdefault(rank, code)
+    for rank, code in (*_ends(text, _OF_THE_FIRST), *exited_tasks(text)):
+        report.exits.setdefault(rank, _of_shell(code))
         if rank >= 0 and report.first is None:
             report.first = rank
-    for rank, code in _ends(text):
-        report.exits.setdefault(rank, code)
+    for rank, code in _ends(text, _IN_ANY_ORDER):
+        report.exits.setdefault(rank, _of_shell(code))
     if causes := [(match["time"], int(match["rank"])) for match in _FIRST.finditer(text)]:
         report.first = min(causes)[1]
     report.stopped_pids = {int(match["pid"]) for match in _STOPPED.finditer(text)}
@@ -114,35 +117,24 @@ def _read_torchrun(report: LauncherReport, text: str) -> None:
             report.first = int(match["rank"]) if report.first is None else report.first
 
 
-def _first_ends(text: str) -> Iterator[tuple[int, int]]:
-    """Rank and exit code, from launchers that tell of the rank whose end they saw first."""
-    for match in _LIGHTNING.finditer(text):
-        yield int(match["rank"]), int(match["code"])
-    for match in _DEEPSPEED.finditer(text):
-        yield _of_last_started(match["rank"]), int(match["code"])
-    for match in _ONE_OF_SEVERAL.finditer(text):
-        code = int(match["status"]) if match["status"] else -int(match["signal"])
-        yield _of_last_started(match["rank"]), code
-    for match in _MPIRUN.finditer(text):
-        yield int(match["rank"]), -int(match["signal"])
-    for task, status in exited_tasks(text):
-        yield task, _of_shell(status)
+def _ends(text: str, patterns: Iterable[re.Pattern[str]]) -> Iterator[tuple[int, int]]:
+    """Rank and exit code of each that failed; where the process that was started last is named, it is the one if it is
+    the only one."""
+    for pattern in patterns:
+        for found in pattern.finditer(text):
+            groups = found.groupdict()
+            rank = int(groups.get("last") or groups.get("rank") or 0)
+            number = UNKNOWN_RANK if groups.get("last") and rank > 0 else rank
+            code = _of_signal(groups.get("signal")) or int(groups.get("code") or 0)
+            if code:
+                yield number, code
 
 
-def _ends(text: str) -> Iterator[tuple[int, int]]:
-    """Rank and exit code, from launchers that tell of ranks in any order."""
-    for match in _PLAINLY.finditer(text):
-        if int(match["code"]):
-            yield int(match["rank"]), _of_shell(int(match["code"]))
-    for match in _SPAWNED.finditer(text):
-        number = getattr(signal, match["signal"] or "", 0)
-        yield int(match["rank"]), int(match["code"] or -number)
-
-
-def _of_last_started(local_rank: str) -> int:
-    """The failed rank, by a report that quotes the command of the process that was started last, whichever failed:
-    known only where that is the only one."""
-    return 0 if int(local_rank) == 0 else UNKNOWN_RANK
+def _of_signal(signal_: str | None) -> int:
+    """Below zero, by its number or name; 0 where there was none."""
+    if signal_ is None:
+        return 0
+    return -int(signal_) if signal_.isdigit() else -getattr(signal, signal_, 0)
 
 
 def _of_shell(status: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain.signatures.signature import Known, sentences
@@ -43,58 +44,51 @@ def _facts(text: str) -> Iterator[str]:
         yield f"sharded over {round(max(sent, got) / min(sent, got))}"
 
 
-def compare_timeouts(
-    text: str, ranks: Iterable[int] = (), aborted: Iterable[int] = ()
-) -> Iterator[str]:
-    """What the ranks' NCCL watchdogs tell together, as facts; none with fewer than two ranks.
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """What the ranks' NCCL watchdogs tell together."""
+
+    facts: tuple[str, ...] = ()
+    """Empty with fewer than two ranks."""
+    missing: int | None = None
+    """The one rank that the others waited for; None where it is none or several."""
+
+
+def compare_timeouts(text: str, ranks: Iterable[int] = (), aborted: Iterable[int] = ()) -> Timeouts:
+    """Compare what each rank's first timeout was in.
 
     ``ranks``: all that are known to exist, so that one that said nothing is missed. ``aborted``: those that ended by
     SIGABRT, as the watchdog ends a rank.
     """
     waits = _waits(text)
-    more = sorted(set(aborted) - waits.keys()) if waits else []
-    if len(waits) + len(more) < 2:
-        return
+    more = set(aborted) - waits.keys()
+    if not waits or len(waits) + len(more) < 2:
+        return Timeouts()
+    silent = sorted(set(ranks) - waits.keys() - more)
     listed = ", ".join(
         f"rank {rank}: {op} #{number}" for rank, (number, op) in sorted(waits.items())
     )
+    if len(set(waits.values())) > 1:
+        numbers = [number for number, _ in waits.values()]
+        behind = min(waits, key=lambda rank: waits[rank][0])
+        alone = numbers.count(waits[behind][0]) == 1 and not silent
+        how = f"rank {behind} is behind" if len(set(numbers)) > 1 else "different collectives"
+        return Timeouts((f"{how}: {listed}",), behind if alone else None)
+    missing = silent[0] if len(silent) == 1 else None
     # Of each rank's first timeout: how many elements it brought.
     works = reversed(list(_WORK.finditer(text)))
     sizes = {int(each["rank"]): int(each["sent"]) for each in works if each["sent"]}
-    number, op = next(iter(waits.values()))
-    if len(set(waits.values())) > 1:
-        alike = len({number for number, _ in waits.values()}) == 1
-        yield f"{'different collectives' if alike else f'rank {_behind(waits)} is behind'}: {listed}"
-    elif len(set(sizes.values())) > 1:
+    if len(set(sizes.values())) > 1:
+        number, op = next(iter(waits.values()))
         told = ", ".join(f"rank {rank}: {size}" for rank, size in sorted(sizes.items()))
-        yield f"different sizes at {op} #{number}: {told}"
-    else:
-        silent = _listed(set(ranks) - waits.keys() - set(more))
-        yield (
-            f"same collective but for {silent}: {listed}"
-            if silent
-            else f"same collective: {listed}"
-        )
-        if more:
-            yield f"aborted too: {_listed(more)}"
+        return Timeouts((f"different sizes at {op} #{number}: {told}",), missing)
+    but = f" but for {_listed(silent)}" if silent else ""
+    too = [f"aborted too: {_listed(more)}"] if more else []
+    return Timeouts((f"same collective{but}: {listed}", *too), missing)
 
 
 def _listed(ranks: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(ranks)))
-
-
-def missing_rank(text: str, ranks: Iterable[int], aborted: Iterable[int] = ()) -> int | None:
-    """The one rank that the others waited for, if the watchdogs tell; None where it is none or several."""
-    waits = _waits(text)
-    more = set(aborted) - waits.keys()
-    if not waits or len(waits) + len(more) < 2:
-        return None
-    silent = set(ranks) - waits.keys() - more
-    if len(set(waits.values())) == 1:
-        return silent.pop() if len(silent) == 1 else None
-    numbers = [number for number, _ in waits.values()]
-    behind = _behind(waits)
-    return behind if numbers.count(waits[behind][0]) == 1 and not silent else None
 
 
 def named_missing(text: str) -> list[int]:
@@ -114,7 +108,3 @@ def _waits(text: str) -> dict[int, tuple[int, str]]:
         if number in known:
             waits.setdefault(int(match["rank"]), (number, known[number]))
     return waits
-
-
-def _behind(waits: dict[int, tuple[int, str]]) -> int:
-    return min(waits, key=lambda rank: waits[rank][0])

@@ -10,7 +10,7 @@ from ranksafe.runs.explain.evidence import Evidence
 from ranksafe.runs.explain.launcher_report import LauncherReport
 from ranksafe.runs.explain.locate import innermost_user_frame, place
 from ranksafe.runs.explain.signatures import match, with_notes
-from ranksafe.runs.explain.timeouts import compare_timeouts, missing_rank, named_missing
+from ranksafe.runs.explain.timeouts import compare_timeouts, named_missing
 from ranksafe.runs.model import Failure, Frame
 
 _ROWS = "other_ranks"
@@ -29,12 +29,11 @@ def compared(failure: Failure, evidence: Evidence, report: LauncherReport) -> Fa
     aborted = {
         rank for rank, status in report.exits.items() if status == -signal.SIGABRT and rank >= 0
     }
-    facts = list(compare_timeouts(said, ranks, aborted))
-    if not facts and (places := _places(failure, evidence)):
+    told = compare_timeouts(said, ranks, aborted)
+    if not told.facts and (places := _places(failure, evidence)):
         return _at_different_lines(failure, places)
-    facts = facts or list(_of_the_silent(failure, evidence, report))
-    missing = missing_rank(said, ranks, aborted) if facts and not failure.frames else None
-    rank = failure.rank if missing is None else missing
+    facts = told.facts or tuple(_of_the_silent(failure, evidence, report))
+    rank = failure.rank if told.missing is None or failure.frames else told.missing
     return with_notes(replace(failure, rank=rank), _ROWS, facts)
 
 
@@ -77,14 +76,7 @@ def _of_the_silent(failure: Failure, evidence: Evidence, report: LauncherReport)
     """The only rank that was still running when the launcher stopped it: the one that did not come."""
     spoke = {number for number, rank in evidence.ranks.items() if rank.raised is not None}
     stopped = [rank for rank, status in report.exits.items() if status == -signal.SIGTERM]
-    silent = [rank for rank in stopped or _unreported(report) if rank not in spoke]
+    silent = [rank for rank in stopped if rank not in spoke]
     if len(silent) == 1 and failure.rank not in (None, silent[0]):
         line = evidence.last_lines.get(silent[0])
         yield f"rank {silent[0]} still ran" + (f" and printed last: {line}" if line else "")
-
-
-def _unreported(report: LauncherReport) -> list[int]:
-    """The rank of the only process that was stopped and is not in the report, where one number is missing there."""
-    processes = report.stopped_pids - set(report.pids.values())
-    missing = set(range(max(report.exits, default=0))) - set(report.exits)
-    return list(missing) if len(processes) == len(missing) == 1 else []
