@@ -106,9 +106,9 @@ class RankEvidence:
     fatal: tuple[Frame, ...] = ()
     steps: int = 0
     stopped: bool = False
+    """Ended by a smoke run's limit."""
     trained_enough: int | None = None
     """After how many steps a rehearsal ended its training; the script went on."""
-    """Ended by a smoke run's limit."""
     group_size: int | None = None
     """World size of the largest process group seen; None: none was initialised."""
     suspicions: list[Suspicion] = field(default_factory=list)

@@ -140,37 +140,29 @@ def raised_failure(
     """
     limit = limits.limit_behind(raised)
     if limit is not None:
-        return _limit(raised, limit, rank)
+        # Not the script's failure: `rehearsed` takes it from here.
+        return _located(
+            Failure(
+                kind=limits.KIND,
+                rank=rank,
+                message=_short(limits.limit_text(limit.message)),
+                frames=_call_chain(raised, limit),
+                explanation=limits.EXPLANATION,
+            )
+        )
     origin = blamed(raised)
-    kind = known[0].kind if known else "exception"
-    if known is not None:
-        explanation = known[1]
-    else:
-        explanation = unlisted(raised, origin)
+    explanation = known[1] if known else unlisted(raised, origin)
     if raised.where and raised.context is not None and is_starved(raised.context):
         told = _WAITED_IN_VAIN.filled(where=raised.where, type=raised.context.type)
         explanation = told if explanation is UNKNOWN else both(explanation, told)
     return _located(
         Failure(
-            kind=kind,
+            kind=known[0].kind if known else "exception",
             code=known[0].code if known else None,
             rank=rank,
             message=_message(raised, origin, language),
             frames=_call_chain(raised, origin),
             explanation=explanation,
-        )
-    )
-
-
-def _limit(raised: Raised, limit: Raised, rank: int | None) -> Failure:
-    """Not the script's failure: `rehearsed` takes it from here."""
-    return _located(
-        Failure(
-            kind=limits.KIND,
-            rank=rank,
-            message=_short(limits.limit_text(limit.message)),
-            frames=_call_chain(raised, limit),
-            explanation=limits.EXPLANATION,
         )
     )
 

@@ -12,7 +12,7 @@ stern ``pod container ``; pdsh (DeepSpeed's launcher) ``host: ``; Open MPI ``[1,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 _PREFIX = re.compile(
     r"\[rank ?(?P<rank>\d{1,6})\]:? ?"  # torch's excepthook, and our own log
@@ -77,16 +77,6 @@ class Origin:
     """The rank that the line itself names."""
 
 
-@dataclass(slots=True)
-class _Marks:
-    """What the marks of one line have told so far; see `Origin`."""
-
-    parts: list[str] = field(default_factory=list)
-    number: int | None = None
-    is_node: bool = False
-    rank: int | None = None
-
-
 class Prefixes:
     """Takes the marks off lines. Labels that are too like other text count only once they were seen to be labels."""
 
@@ -99,20 +89,14 @@ class Prefixes:
         """The origin of one line, and the line without its marks."""
         if not line or line[0].isspace():
             return _NOBODY, line
-        marks = _Marks()
-        line = self._without_marks(self._without_label(line, marks), marks)
-        if (
-            marks.rank is None
-            and "ank " in line
-            and not _RAISED.match(line)
-            and (named := RANK_IN_TEXT.search(line))
-        ):
-            marks.rank = int(named["rank"])
-        if not marks.parts and marks.rank is None:
-            return _NOBODY, line
-        return Origin(" ".join(marks.parts), marks.number, marks.is_node, marks.rank), line
+        origin, line = self._without_label(line)
+        origin, line = self._without_marks(origin, line)
+        if origin.rank is None and "ank " in line and not _RAISED.match(line):
+            named = RANK_IN_TEXT.search(line)
+            origin = origin if named is None else replace(origin, rank=int(named["rank"]))
+        return origin, line
 
-    def _without_label(self, line: str, marks: _Marks) -> str:
+    def _without_label(self, line: str) -> tuple[Origin, str]:
         """Take off what is a mark only where it was seen to be one: a task's number, a machine, a pod."""
         for label, surely in _LABELS:
             found = label.match(line)
@@ -124,21 +108,21 @@ class Prefixes:
                 if len(self._labels) >= _MOST_LABELS or not surely.match(line):
                     continue
                 self._labels.add(seen)
-            marks.is_node = kind != "task"
-            marks.parts.append(name if marks.is_node else f"task{name}")
-            marks.number = None if marks.is_node else int(name)
-            return line[found.end() :]
-        return line
+            rest = line[found.end() :]
+            return (
+                Origin(f"task{name}", int(name)) if kind == "task" else Origin(name, is_node=True)
+            ), rest
+        return _NOBODY, line
 
-    def _without_marks(self, line: str, marks: _Marks) -> str:
+    def _without_marks(self, origin: Origin, line: str) -> tuple[Origin, str]:
         """Take off what can be nothing but a mark, as often as there is one."""
         while found := _PREFIX.match(line) or self._stamp(line):
             line = line[found.end() :]
             if found.re is _PREFIX:
-                _note(found, marks)
+                origin = _with_mark(origin, found)
             elif said := _RANK_IN_STAMP.search(found.group()):
-                marks.rank = int(said["rank"])
-        return line
+                origin = replace(origin, rank=int(said["rank"]))
+        return origin, line
 
     def _stamp(self, line: str) -> re.Match[str] | None:
         """What somebody put before every line (time, level, a quoting mark), once a traceback has shown its form."""
@@ -156,19 +140,18 @@ class Prefixes:
         return None
 
 
-def _note(found: re.Match[str], marks: _Marks) -> None:
-    """What one of the launchers' and collectors' marks says."""
+def _with_mark(origin: Origin, found: re.Match[str]) -> Origin:
+    """The origin with what one of the launchers' and collectors' marks says."""
     groups = found.groupdict()
     if groups["rank"] is not None:
-        marks.rank = int(groups["rank"])
-        return
+        return replace(origin, rank=int(groups["rank"]))
     if any(groups[name] is not None for name in _NOBODYS):
-        return
-    marks.parts.append(found.group().strip(" :"))
-    marks.is_node = found.lastgroup in _NODE_KINDS
-    if not marks.is_node:
-        own = groups["local"] or groups["ray"] or groups["mpi"] or groups["horovod"]
-        marks.number = None if own is None else int(own)
+        return origin
+    source = f"{origin.source} {found.group().strip(' :')}".lstrip()
+    if found.lastgroup in _NODE_KINDS:
+        return replace(origin, source=source, is_node=True)
+    own = groups["local"] or groups["ray"] or groups["mpi"] or groups["horovod"]
+    return replace(origin, source=source, number=None if own is None else int(own), is_node=False)
 
 
 def _shape(stamp: str) -> str:

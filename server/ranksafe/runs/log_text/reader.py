@@ -58,8 +58,6 @@ class SaidBy:
     per source."""
     tail: list[Line]
     """The last lines as they stood, whoever said them."""
-    count: int
-    """Lines of the whole log."""
     head: list[Line] = field(default_factory=list)
     """The first lines as they stood: programs print there what they are about to do."""
     uncaught: set[int] = field(default_factory=set)
@@ -261,7 +259,6 @@ class LogReader:
             ranks={rank: Stream(sorted(lines, key=itemgetter(0))) for rank, lines in ranks.items()},
             others=[Stream(lines) for lines in others],
             tail=list(self._tail),
-            count=self.count,
             head=list(self._head),
             uncaught=set(self._uncaught),
             has_bars=self._bar is not None,

@@ -101,8 +101,7 @@ def with_notes(
         if said is UNKNOWN or note.instead:
             failure = replace(failure, explanation=told)
         else:
-            together = both(told, said) if note.first else both(said, told)
-            failure = replace(failure, explanation=together)
+            failure = replace(failure, explanation=both(said, told))
     return failure
 
 

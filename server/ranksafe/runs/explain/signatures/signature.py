@@ -122,8 +122,6 @@ class Signature:
     """Worth saying even where the run went on."""
     instead: bool = False
     """Of a note: says better what the failure's own explanation says."""
-    first: bool = False
-    """Of a note: comes before the failure's own explanation."""
     elaborate: str = ""
     """What makes the explanation, where numbers have to be compared; `explanation` is the least that can be said."""
     plain: bool = False
