@@ -106,7 +106,7 @@ def _rank_of(
     told = _first(itself, _by_message(raised, ranks), logged)
     if told is not None:
         return told
-    if report.exits and _is_not_why(raised, ranks.get(report.first or 0)):
+    if report.exits and follows(raised) and raised.context is None:
         return NO_RANK
     if report.first is not None and _was_aborted(ranks.get(report.first), report):
         return NO_RANK
@@ -149,27 +149,11 @@ def _reported_rank(said: SaidBy, first: int) -> int | None:
     return None
 
 
-def _is_not_why(raised: Raised, first: RankEvidence | None) -> bool:
-    """Whether it is not why the rank failed that the launcher saw fail first: it tells of a lost rank, or of a thread
-    while that rank itself only waited for others."""
-    if _is_threads(raised):
-        return first is not None and first.raised is not None and follows(first.raised)
-    return follows(raised) and raised.context is None
-
-
 def _was_aborted(first: RankEvidence | None, report: LauncherReport) -> bool:
     """Whether the rank that the launcher saw fail first has words of its own for the signal that ended it."""
     if first is None or first.raised is None or first.raised.type:
         return False
     return report.exits.get(first.rank) == -signal.SIGABRT
-
-
-def _is_threads(raised: Raised) -> bool:
-    """Whether it ended a thread and not the process."""
-    if raised.where is not None:
-        return not _is_childs(raised)
-    outermost = raised.frames[0].filename if raised.frames else ""
-    return outermost.replace("\\", "/").endswith("/threading.py")
 
 
 def rank_in_record(record: str) -> int | None:

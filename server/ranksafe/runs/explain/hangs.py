@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ranksafe.localization import Language, Translated
 from ranksafe.runs.explain.collective_order import KIND as PARTED
@@ -19,16 +20,17 @@ def hang_failures(ranks: Sequence[RankEvidence], language: Language) -> list[Fai
 
     Where every rank waits, or none does, nobody is singled out.
     """
-    going = _going(ranks)
+    going, meaning = _going(ranks), meaning_of_end(KIND)
+    if not going:
+        return [Failure.without_place(KIND, _NOTHING_SEEN, meaning, language)]
     waiting = waiting_ranks(ranks)
     everyone_alike = len(waiting) in (0, len(going))
-    failures = [
-        _failure(rank, rank.rank in waiting, everyone_alike or rank.rank not in waiting, language)
-        for rank in going
+    words = {rank.rank: _WAITED if rank.rank in waiting else _WENT_ON for rank in going}
+    failures = [last_seen(rank, KIND, words[rank.rank], meaning, language) for rank in going]
+    caused = [
+        replace(each, root_cause=everyone_alike or each.rank not in waiting) for each in failures
     ]
-    if not failures:
-        return [Failure.without_place(KIND, _NOTHING_SEEN, meaning_of_end(KIND), language)]
-    return sorted(failures, key=lambda failure: not failure.root_cause)
+    return sorted(caused, key=lambda failure: not failure.root_cause)
 
 
 def waiting_ranks(ranks: Sequence[RankEvidence]) -> set[int]:
@@ -62,15 +64,16 @@ def _waits(frames: Sequence[Frame]) -> bool:
     )
 
 
-def _failure(rank: RankEvidence, waits: bool, root: bool, language: Language) -> Failure:
-    message = _WAITED if waits else _WENT_ON
+def last_seen(
+    rank: RankEvidence, kind: str, message: Translated, explanation: Translated, language: Language
+) -> Failure:
+    """A failure drawn where a heartbeat saw the rank last; ``message`` names the rank."""
     return Failure(
-        kind=KIND,
+        kind=kind,
         rank=rank.rank,
         message=message.filled(rank=rank.rank).in_language(language),
         frames=rank.beat,
-        explanation=meaning_of_end(KIND),
-        root_cause=root,
+        explanation=explanation,
     ).at(innermost_user_frame(rank.beat))
 
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from ranksafe.localization import Language, Translated, both
 from ranksafe.runs.explain.evidence import Evidence, RankEvidence
-from ranksafe.runs.explain.hangs import waiting_ranks
-from ranksafe.runs.explain.locate import APPROXIMATE, innermost_user_frame
+from ranksafe.runs.explain.hangs import last_seen, waiting_ranks
+from ranksafe.runs.explain.locate import APPROXIMATE
 from ranksafe.runs.model import Failure
 
 KIND: Final = "node-failure"
@@ -49,7 +49,13 @@ def with_ranks(
     ranks = [rank for _, rank in sorted(evidence.ranks.items())]
     gone = [rank for rank in ranks if rank.host in lost and not rank.ended]
     waiting = waiting_ranks(ranks)
-    placed = [_standing(cause, rank, rank.rank in waiting, language) for rank in gone if rank.beat]
+
+    def standing(rank: RankEvidence) -> Failure:
+        words = _WAITED if rank.rank in waiting else _WORKED
+        seen = last_seen(rank, cause.kind, words, APPROXIMATE, language)
+        return replace(seen, root_cause=False)
+
+    placed = [standing(rank) for rank in gone if rank.beat]
     silent = {rank.rank for rank in gone if rank.raised is None}
     known = [
         replace(each, root_cause=False)
@@ -58,9 +64,7 @@ def with_ranks(
     ]
     told = {each.rank for each in known} | {rank.rank for rank in gone}
     others = [
-        _standing(cause, rank, rank.rank in waiting, language)
-        for rank in ranks
-        if rank.beat and not rank.ended and rank.rank not in told
+        standing(rank) for rank in ranks if rank.beat and not rank.ended and rank.rank not in told
     ]
     if placed:
         numbers = ", ".join(str(rank.rank) for rank in gone)
@@ -70,17 +74,6 @@ def with_ranks(
         cause = replace(first, message=message, explanation=explanation, root_cause=True)
         others = [*rest, *others]
     return [cause, *known, *others]
-
-
-def _standing(cause: Failure, rank: RankEvidence, waits: bool, language: Language) -> Failure:
-    return replace(
-        cause,
-        rank=rank.rank,
-        message=(_WAITED if waits else _WORKED).filled(rank=rank.rank).in_language(language),
-        frames=rank.beat,
-        explanation=APPROXIMATE,
-        root_cause=False,
-    ).at(innermost_user_frame(rank.beat))
 
 
 _WITH = Translated(

@@ -113,14 +113,11 @@ def _decoded(data: bytes) -> str:
 
 
 def _decoded_line(line: bytes) -> str:
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError:
-        pass
     # Two bytes for every Chinese character; accented letters of Latin-1 mostly stand alone.
-    if all(len(run) % 2 == 0 for run in _HIGH_RUN.findall(line)):
+    in_pairs = all(len(run) % 2 == 0 for run in _HIGH_RUN.findall(line))
+    for encoding in ("utf-8", "gb18030") if in_pairs else ("utf-8",):
         try:
-            return line.decode("gb18030")
+            return line.decode(encoding)
         except UnicodeDecodeError:
-            pass
+            continue
     return line.decode("latin-1")
