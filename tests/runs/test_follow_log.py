@@ -100,7 +100,7 @@ def test_a_log_without_trouble_has_none(log: FollowedLog, clock: _Clock) -> None
     log.feed(b"step 1 loss 0.5\nstep 2 loss 0.4\n")
     assert _later(log, clock) is None
     assert log.finish() == []
-    assert log.last_lines(1) == ["step 2 loss 0.4"]
+    assert log.reader.last_lines(1) == ["step 2 loss 0.4"]
 
 
 def _environment() -> dict[str, str]:

@@ -73,7 +73,7 @@ def execute(arguments: argparse.Namespace, language: Language) -> int:
         message = _UNREADABLE.filled(path=name, reason=error.strerror)
         return fail(message.in_language(language), 2)
     failures = log.finish()
-    is_unknown = not failures and ends_in_error(log.last_lines(_TAIL_LINES))
+    is_unknown = not failures and ends_in_error(log.reader.last_lines(_TAIL_LINES))
     if arguments.output_format == "json":
         found = [failure_json(failure, language) for failure in failures]
         print(json.dumps(found, ensure_ascii=False, indent=2))
@@ -145,7 +145,7 @@ def _print(
 ) -> None:
     """``nothing``: what is said of a log that is not empty and has no failure."""
     if not failures:
-        last = [*log.last_lines(_TAIL_LINES), *filter(None, [log.last_bar])]
+        last = [*log.reader.last_lines(_TAIL_LINES), *filter(None, [log.reader.last_bar])]
         print((nothing if last else _EMPTY).in_language(language))
         if last:
             print(_ENDS_WITH.in_language(language))

@@ -12,8 +12,8 @@ from ranksafe.localization import Language, Translated
 from ranksafe.runs.directory import cache_directory, is_going_on, occupy
 from ranksafe.runs.errors import RunNotPossible
 from ranksafe.runs.explain.evidence import load_evidence
-from ranksafe.runs.explain.last_words import last_words
 from ranksafe.runs.explain.locate import UserCode
+from ranksafe.runs.explain.out_of_sight import last_words
 from ranksafe.runs.explain.remote_paths import with_local_files
 from ranksafe.runs.hosts.errors import HostUnreachable
 from ranksafe.runs.hosts.ssh import SshHost

@@ -11,10 +11,9 @@ from ranksafe.runs.explain import explain, lost_node
 from ranksafe.runs.explain.comparisons import compare_ranks
 from ranksafe.runs.explain.evidence import Evidence, load_evidence
 from ranksafe.runs.explain.job_end import load_job_end, with_job_end
-from ranksafe.runs.explain.last_words import last_words
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.out_of_sight import STATUSES as OUT_OF_SIGHT
-from ranksafe.runs.explain.out_of_sight import out_of_sight
+from ranksafe.runs.explain.out_of_sight import last_words, out_of_sight
 from ranksafe.runs.explain.rehearsed import Verdict, judged, load_rehearsal, memory_peaks
 from ranksafe.runs.explain.remote_paths import with_local_files
 from ranksafe.runs.explain.silent import with_silent_failures

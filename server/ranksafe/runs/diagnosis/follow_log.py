@@ -27,7 +27,7 @@ class FollowedLog:
     def __init__(
         self, language: Language = "en", clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._reader = LogReader()
+        self.reader = LogReader()
         self._language: Language = language
         self._clock = clock
         self._seen = 0
@@ -38,9 +38,9 @@ class FollowedLog:
 
     def feed(self, data: bytes) -> None:
         """Some more of the log."""
-        self._reader.feed(data)
-        if self._reader.telling != self._seen:
-            self._seen = self._reader.telling
+        self.reader.feed(data)
+        if self.reader.telling != self._seen:
+            self._seen = self.reader.telling
             self._changed_at = self._clock()
             if self._first_change_at is None:
                 self._first_change_at = self._changed_at
@@ -53,7 +53,7 @@ class FollowedLog:
         if now - self._changed_at < _PAUSE and now - self._first_change_at < _LONGEST_WAIT:
             return None
         self._first_change_at = None
-        said = self._reader.said()
+        said = self.reader.said()
         failures = diagnose_said(said, self._language) if said.uncaught or ended_badly(said) else []
         took = self._clock() - now
         self._not_before = now + took * _SHARE
@@ -65,17 +65,8 @@ class FollowedLog:
 
     def finish(self) -> list[Failure]:
         """Everything that the whole log tells, root cause first."""
-        self._reader.finish()
-        return diagnose_said(self._reader.said(), self._language)
-
-    def last_lines(self, count: int) -> list[str]:
-        """The raw end of the log, without progress bars."""
-        return self._reader.last_lines(count)
-
-    @property
-    def last_bar(self) -> str | None:
-        """The state of a progress bar with which the log ends."""
-        return self._reader.last_bar
+        self.reader.finish()
+        return diagnose_said(self.reader.said(), self._language)
 
 
 def same_failure(one: Failure, other: Failure) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ranksafe.runs.explain.evidence import Raised
-from ranksafe.runs.explain.message_end import ends_message, is_one_line
 from ranksafe.runs.log_text.progress import is_progress
 from ranksafe.runs.model import Frame
 
@@ -223,13 +222,13 @@ class _Parser:
         lines = [first]
         own = self.lines[self.position - 1].strip()
         quotes = self._quotes(first)
-        if is_one_line(name, first) and not quotes:
+        if (_ONE_LINE.fullmatch(name) or _OF_ONE_LINE.match(first)) and not quotes:
             return first.strip()
         limit = _LONGEST_QUOTE if quotes else _LONGEST_MESSAGE
         quoted = False
         while self.position < len(self.lines) and len(lines) < limit:
             line = self.lines[self.position]
-            if ends_message(line) or _MEMBER.match(line):
+            if _NOT_A_MESSAGE.match(line) or _MEMBER.match(line):
                 break
             if line.strip().endswith(own) and not quotes:
                 if lines[-1].strip() == source and len(lines) > 1:
@@ -282,3 +281,19 @@ _IGNORED = (
     "Exception ignored in",
     "Exception ignored on",
 )
+_NOT_A_MESSAGE = re.compile(
+    r"^(?:[WEIF]\d{4} \d\d:|\d{1,2}-[A-Z][a-z]{2}-\d{4} |\[[WEIF]\d* |\[?\d{4}-\d\d-\d\d[ T]|\d\d:\d\d:\d\d[.,]\d+ +\|"
+    r"|\[\d\d:\d\d:\d\d|\S+\.py:\d+: \w*Warning: |Time to load \w+ op: |\[rank: \d+\] Child process"
+    r"|(?:ERROR|WARNING|INFO)[: ]|=+$|-{10,}$|\[rank ?\d+\]|Exception in thread |Exception ignored in"
+    r"|terminate called|\[W\d* |wandb: |\(raylet|slurmstepd|srun: |sbatch: |Process \w+-\d+:$|Killed$|Terminated$"
+    r"|\"{3}$)"
+)
+"""What looks like a log's or a launcher's line, and not like the rest of a message."""
+_OF_ONE_LINE = re.compile(
+    r"attempted relative import |'[\w.]+' object (?:is not|has no attribute '\w+'$)"
+)
+_ONE_LINE = re.compile(
+    r"(?:Key|Index|Name|UnboundLocal|ZeroDivision|Recursion|JSONDecode|UnicodeDecode|ModuleNotFound|FileNotFound|Syntax"
+    r"|Indentation|Tab|OutOfMemory|DistNetwork|Permission|IsADirectory|NotADirectory|FileExists)Error"
+)
+"""Types, and first words, of exceptions whose message has one line."""
