@@ -204,8 +204,7 @@ _SPLITS = Translated(
 
 def _splits(noted: Mapping[int, Noted]) -> Found:
     """random_split that gave every rank other parts of the same data."""
-    for _, of_rank in _numbered(noted, "split"):
-        first, event = next(iter(of_rank.items()))
+    for first, event, of_rank in _numbered(noted, "split"):
         same_place = all(_line(each) == _line(event) for each in of_rank.values())
         same_lengths = all(each["lengths"] == event["lengths"] for each in of_rank.values())
         differs = any(each["digest"] != event["digest"] for each in of_rank.values())
@@ -223,8 +222,7 @@ _ORDERS = Translated(
 
 def _orders(noted: Mapping[int, Noted]) -> Found:
     """DistributedSamplers of different seed, epoch or shuffling: their shares overlap."""
-    for _, of_rank in _numbered(noted, "order"):
-        first, event = next(iter(of_rank.items()))
+    for first, event, of_rank in _numbered(noted, "order"):
         same = all(
             each[key] == event[key] for each in of_rank.values() for key in ("replicas", "length")
         )
@@ -241,18 +239,18 @@ def _orders(noted: Mapping[int, Noted]) -> Found:
                 return
 
 
-def _numbered(noted: Mapping[int, Noted], name: str) -> Iterator[tuple[int, dict[int, Event]]]:
-    """The n-th events of this name, where every rank has one."""
-    numbers = {int(event["number"]) for each in noted.values() for event in each.of(name)}
-    for number in sorted(numbers):
-        of_rank = {
-            rank: event
-            for rank, each in noted.items()
-            for event in each.of(name)
-            if int(event["number"]) == number
-        }
+def _numbered(
+    noted: Mapping[int, Noted], name: str
+) -> Iterator[tuple[int, Event, dict[int, Event]]]:
+    """The n-th events of this name, where every rank has one; before them the first rank and its own."""
+    numbers: dict[int, dict[int, Event]] = {}
+    for rank, each in noted.items():
+        for event in each.of(name):
+            numbers.setdefault(int(event["number"]), {})[rank] = event
+    for _, of_rank in sorted(numbers.items()):
         if len(of_rank) == len(noted):
-            yield number, of_rank
+            first = min(of_rank)
+            yield first, of_rank[first], of_rank
 
 
 _FILES = Translated(
@@ -313,8 +311,7 @@ _ALL_RANKS = Translated("all ranks", "所有 rank")
 
 def _groups(noted: Mapping[int, Noted]) -> Found:
     """The first group that ranks make of different members at the same time."""
-    for _, of_rank in _numbered(noted, "group-made"):
-        first, event = next(iter(of_rank.items()))
+    for first, event, of_rank in _numbered(noted, "group-made"):
         other = next((r for r in of_rank if of_rank[r]["members"] != event["members"]), None)
         if other is not None:
             members, others = (

@@ -79,22 +79,22 @@ def load_rehearsal(directory: Path) -> Rehearsal | None:
     found = Rehearsal(bool(settings.get("offline")), is_forecast=bool(settings.get("forecast")))
     for event in _events(directory):
         message = translated_from(event.get("message"))
-        if event["event"] == "limit":
-            rank = event.get("rank")
-            seen = LimitSeen(str(event.get("kind", "")), message, rank)
-            found.limits.append(seen)
-        elif event["event"] == "modified" and event.get("kind") == "short-epoch":
-            found.has_short_epochs = True
-        elif event["event"] == "memory-peak":
-            found.memory[event["pid"], event["device"]] = event
-        elif event["event"] == "memory-timeline":
-            found.timelines[event["pid"], event["device"]] = event
-        if event["event"] == "modified" and message not in found.modified:
-            found.modified.append(message)
-        elif event["event"] == "unavailable" and message not in found.unavailable:
-            found.unavailable.append(message)
-        elif event["event"] == "uncaught":
-            found.uncaught.append(uncaught_from(event))
+        match event["event"]:
+            case "limit":
+                kind, rank = str(event.get("kind", "")), event.get("rank")
+                found.limits.append(LimitSeen(kind, message, rank))
+            case "modified":
+                found.has_short_epochs |= event.get("kind") == "short-epoch"
+                if message not in found.modified:
+                    found.modified.append(message)
+            case "unavailable" if message not in found.unavailable:
+                found.unavailable.append(message)
+            case "uncaught":
+                found.uncaught.append(uncaught_from(event))
+            case "memory-peak":
+                found.memory[event["pid"], event["device"]] = event
+            case "memory-timeline":
+                found.timelines[event["pid"], event["device"]] = event
     return found
 
 
