@@ -84,7 +84,7 @@ def parting_of_trails(
     one, two = trails.get(waiting.rank), trails.get(other.rank)
     if one is None or two is None:
         return None
-    lines = _since_the_last_common(one, two) if at is None else _before_call(one, two, *at)
+    lines = _since_the_last_common(one, two, at)
     if lines is None:
         return None
     ways = _within(waiting, lines[0]), _within(other, lines[1])
@@ -126,29 +126,16 @@ def are_together(one: Trail | None, other: Trail | None) -> bool:
     return one.parts[-2][0] == other.parts[-2][0]
 
 
-def _before_call(
-    one: Trail, other: Trail, group: str, number: int
-) -> tuple[tuple[Line, ...], tuple[Line, ...]] | None:
-    """What led both to their call with this number; of one that did not make it, what it has executed since."""
-    found = []
-    for trail in (one, other):
-        calls = [call[:2] if call is not None else None for call, _ in trail.parts]
-        if (group, number) in calls:
-            found.append(trail.parts[calls.index((group, number))][1])
-        elif (group, number - 1) in calls:
-            found.append(trail.parts[calls.index((group, number - 1)) + 1][1])
-    return (found[0], found[1]) if len(found) == 2 else None
-
-
 def _since_the_last_common(
-    one: Trail, other: Trail
+    one: Trail, other: Trail, at: tuple[str, int] | None
 ) -> tuple[tuple[Line, ...], tuple[Line, ...]] | None:
-    """What both executed after it; from the beginning where there was none."""
+    """What both executed after it, the last before the call ``at``; from the beginning where there was none."""
+    calls = [call for call, _ in one.parts[:-1] if call is not None]
+    before = next((number for number, call in enumerate(calls) if call[:2] == at), len(calls))
     numbers = {call: number for number, (call, _) in enumerate(other.parts[:-1])}
-    for number in reversed(range(len(one.parts) - 1)):
-        call = one.parts[number][0]
-        if call in numbers:
-            return one.parts[number + 1][1], other.parts[numbers[call] + 1][1]
+    for number in reversed(range(before)):
+        if calls[number] in numbers:
+            return one.parts[number + 1][1], other.parts[numbers[calls[number]] + 1][1]
     if one.from_the_beginning and other.from_the_beginning:
         return one.parts[0][1], other.parts[0][1]
     return None
