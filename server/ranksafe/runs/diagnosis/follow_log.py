@@ -28,6 +28,7 @@ class FollowedLog:
         self, language: Language = "en", clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.reader = LogReader()
+        """What has come so far."""
         self._language: Language = language
         self._clock = clock
         self._seen = 0
