@@ -65,28 +65,54 @@ class Dispatcher:
         yield from self._whole(self.rules_at_rest, module, active)
 
     def _whole(self, rules: Sequence[Rule], module: Module, active: Active) -> Iterator[Finding]:
-        units = list(module.all_units())
-        known: dict[str, set[str]] = {}
+        nodes = _Nodes(module)
         for rule in filter(active.wants, rules):
             if not rule.listens_to:
                 yield from active.run([rule], module.tree, module)
-            for unit in units:
-                for node in _heard(rule, unit, module, known):
-                    yield from active.run([rule], node, module)
+            for node in nodes.heard_by(rule):
+                yield from active.run([rule], node, module)
 
 
-def _heard(rule: Rule, unit: Unit, module: Module, known: dict[str, set[str]]) -> Iterator[ast.AST]:
-    """The nodes of a unit that a rule listens to; ``known`` is filled with what each name that is called stands for."""
-    for kind in rule.listens_to:
-        if kind is ast.Call and rule.called_names is not None:
+class _Nodes:
+    """The nodes of a file by what rules listen to, collected once for all of them."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._units = list(module.all_units())
+        self._by_kind: dict[type[ast.AST], list[ast.AST]] = {}
+
+    def heard_by(self, rule: Rule) -> Iterator[ast.AST]:
+        """The nodes that a rule listens to, kind by kind, as they stand in the source."""
+        for kind in rule.listens_to:
+            if kind is ast.Call and rule.called_names is not None:
+                written = {
+                    each for name in rule.called_names for each in self._writings.get(name, ())
+                }
+                calls = [call for each in written for call in self._calls[each]]
+                yield from sorted(calls, key=self._module.order_of) if len(written) > 1 else calls
+            else:
+                if kind not in self._by_kind:
+                    nodes = [node for unit in self._units for node in unit.by_kind.get(kind, ())]
+                    self._by_kind[kind] = nodes
+                yield from self._by_kind[kind]
+
+    @once
+    def _calls(self) -> dict[str, list[ast.Call]]:
+        """By the last segment of what is called."""
+        found: dict[str, list[ast.Call]] = {}
+        for unit in self._units:
             for written, calls in unit.calls().items():
-                names = known.get(written)
-                if names is None:
-                    names = known[written] = {written, *module.names.original_names(written)}
-                if not rule.called_names.isdisjoint(names):
-                    yield from calls
-        else:
-            yield from unit.by_kind.get(kind, ())
+                found.setdefault(written, []).extend(calls)
+        return found
+
+    @once
+    def _writings(self) -> dict[str, list[str]]:
+        """For each name what stands for it in calls: itself, and what it was imported or assigned as."""
+        found: dict[str, list[str]] = {}
+        for written in self._calls:
+            for name in {written, *self._module.names.original_names(written)}:
+                found.setdefault(name, []).append(written)
+        return found
 
 
 def _rules_for_call(

@@ -60,14 +60,10 @@ class ForwardPastTheWrapper(Rule):
         """One finding for each forward past a wrapper whose own forward the loss does not have."""
         if isinstance(node, ast.Call) and _only_reads_gradients(module, node):
             return
-        reported = _reported_before(module, node)
-        for loss in _losses(module, node):
-            calls = calls_feeding(module, loss)
-            called = {ast.unparse(call.func) for call in calls}
-            for call in calls:
-                past = past_wrapper(module, call)
-                if past is None or past.wrapper in called or call in reported:
-                    continue
+        found = [item for loss in _losses(module, node) for item in _past_wrappers(module, loss)]
+        reported = _reported_before(module, node) if found else set()
+        for call, past in found:
+            if call not in reported:
                 reported.add(call)
                 yield from self._found(module, launch, call, past, node)
 
@@ -95,6 +91,16 @@ class ForwardPastTheWrapper(Rule):
             related=related if isinstance(backward, ast.Call) else [],
             fixes=fixes,
         )
+
+
+def _past_wrappers(module: Module, loss: ast.expr) -> Iterator[tuple[ast.Call, Past]]:
+    """The forwards past a wrapper that feed a loss, where the wrapper's own forward does not."""
+    calls = calls_feeding(module, loss)
+    called = {ast.unparse(call.func) for call in calls}
+    for call in calls:
+        past = past_wrapper(module, call)
+        if past is not None and past.wrapper not in called:
+            yield call, past
 
 
 def _only_reads_gradients(module: Module, backward: ast.Call) -> bool:
