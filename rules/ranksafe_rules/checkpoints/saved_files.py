@@ -23,7 +23,7 @@ def is_written_from_the_cpu(module: Module, source: ast.expr) -> bool:
     """Whether the project writes a file of this name, and always from tensors that are not on a GPU."""
     name = _file_name(module, source)
     found = _saves_of(module, name) if name else _saves_as_written(module, source)
-    return _all_from_the_cpu(found)
+    return bool(found) and all(_is_from_the_cpu(*save) for save in found)
 
 
 def is_written_elsewhere(module: Module, source: ast.expr) -> bool:
@@ -38,10 +38,6 @@ def _saves_of(module: Module, name: str) -> list[tuple[Module, ast.Call]]:
     for other in module.files_saying(name, most=_MOST_FILES):
         saves += _saves_named(other, name)
     return saves
-
-
-def _all_from_the_cpu(saves: list[tuple[Module, ast.Call]]) -> bool:
-    return bool(saves) and all(_is_from_the_cpu(*save) for save in saves)
 
 
 def _saves_as_written(module: Module, source: ast.expr) -> list[tuple[Module, ast.Call]]:

@@ -35,8 +35,8 @@ def of_tensors(run: Run, node: ast.Call, name: str, arguments: list[Value]) -> V
         )
     if name in functions_that("stacks") and arguments:
         stacked = arguments[0]
-        if isinstance(stacked, (Abstract, Sequence)) and evenness(stacked).certain:
-            uneven = evenness(stacked)
+        uneven = evenness(stacked)
+        if isinstance(stacked, (Abstract, Sequence)) and uneven.certain:
             return combined(*arguments).changed(shape=uneven, length=uneven)
     if name in ("torch.tensor", "torch.as_tensor") and arguments:
         first = arguments[0]
