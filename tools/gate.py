@@ -223,10 +223,10 @@ def tested(python: Path, environment: dict[str, str]) -> dict[str, str]:
 
 
 def worker_count() -> int:
-    """How many tests run at once: two more than the cores that are ours, since many wait for most of their time."""
+    """How many tests run at once: one more than the cores that are ours, since some wait for most of their time."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return min(cores + 2, MOST_WORKERS)
+    return min(cores + 1, MOST_WORKERS)
 
 
 def node_version() -> int:
