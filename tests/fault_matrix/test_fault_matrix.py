@@ -24,7 +24,6 @@ WITH_SEVERAL_HOSTS = {fault.identifier: fault for fault in read_faults() if faul
 IN_EVERY_RUN = (
     "hang_in_collective-broadcast",
     "segmentation_fault",
-    "thread_exception_then_main",
     "worker_death",
 )
 

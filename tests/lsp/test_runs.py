@@ -158,6 +158,7 @@ async def test_the_next_run_that_passes_takes_the_failures_away(
     assert re.fullmatch(r"Passed on 2 ranks, \d+ s: open report", title)
 
 
+@pytest.mark.long
 async def test_a_client_that_tells_of_runs_itself_gets_no_message(
     start_editor: StartEditor,
 ) -> None:

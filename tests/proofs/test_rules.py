@@ -16,9 +16,9 @@ from ranksafe.runs.proofs.judgement import Judgement
 from tests.proofs.forked import judge_forked
 
 RULES = [folder for folder in Registry.load(entry_points=False).rules if folder.has_proof]
-LAUNCHED = {"RS111", "RS303", "RS501", "RS520", "RS601"}
-"""What the gate starts as a user does, one for each way: on simulated GPUs, CPU replicas, other versions of a library,
-CPU ranks, simulated GPUs of the launcher. The long tests do it with all."""
+LAUNCHED = {"RS111", "RS501", "RS601"}
+"""What the gate starts as a user does: on simulated GPUs, other versions of a library, simulated GPUs of the launcher. The
+other ways are in `test_ways_to_run`. The long tests do it with all."""
 
 
 def can_be_forked(folder: RuleFolder) -> bool:

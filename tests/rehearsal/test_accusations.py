@@ -171,6 +171,7 @@ rows = load_dataset("imdb", split="train")
     assert _ONCE_MORE not in judged.said
 
 
+@pytest.mark.long
 def test_a_collective_that_one_rank_skips_is_the_scripts(judge: Judge) -> None:
     judged = judge(
         """

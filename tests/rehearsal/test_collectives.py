@@ -112,6 +112,7 @@ print("done", flush=True)
     assert done.stdout.count("done") == 2
 
 
+@pytest.mark.long
 def test_gloo_carries_tensors_of_a_device_that_ranks_share(rehearse: Rehearse) -> None:
     body = """
 import torch, torch.distributed as dist

@@ -218,6 +218,7 @@ def _blocks_written(told: dict[str, Any]) -> int:
     return sum(len(peak["blocks"]) + len(peak["places"]) for peak in peaks)
 
 
+@pytest.mark.long
 def test_a_snapshot_of_the_peak_is_opened_by_torchs_own_tool(
     fit: Fit, tmp_path: Path, rehearsal_environment: RehearsalEnvironment
 ) -> None:
@@ -334,6 +335,7 @@ def test_what_is_no_forecast_is_told_as_in_a_rehearsal(fit: Fit) -> None:
     assert failed.told["run"]["failures"][0]["message"] == "ValueError: of its own"
 
 
+@pytest.mark.long
 def test_what_fsdp_gathers_and_ddp_keeps_is_told_apart(fit: Fit) -> None:
     script = """
     import torch, torch.distributed as dist

@@ -29,6 +29,7 @@ def _rehearsed(script: PublishedScript, python: Path, packages: Path | None) -> 
         pytest.skip(str(problem))
 
 
+@pytest.mark.long
 def test_the_published_trl_script_fails_as_it_does_on_two_real_gpus(torch_python: Path) -> None:
     script = next(script for script in scripts() if script.name == "trl-sft-python")
     installed_script = next(

@@ -69,6 +69,7 @@ def test_all_ranks_get_the_same_small_model_and_the_journal_names_it(
     assert len(per_process) == len(set(per_process))
 
 
+@pytest.mark.long
 def test_a_small_model_on_disk_is_left_alone(one_process: Rehearsed) -> None:
     assert _said(one_process, "SMALL") == "True 3"
     assert not [text for text in _modified(one_process) if "/tiny" in text]

@@ -47,7 +47,10 @@ def test_output_is_kept_apart_by_rank(run: StartRun) -> None:
 @pytest.mark.parametrize(
     ("mode", "kind", "message", "line"),
     [
-        ("os-exit", "exit-status", "ended with exit status 7 (os._exit)", "os._exit(7)"),
+        pytest.param(
+            *("os-exit", "exit-status", "ended with exit status 7 (os._exit)", "os._exit(7)"),
+            marks=pytest.mark.long,
+        ),
         pytest.param(
             *("exit", "exit-status", "ended with exit status 3 (sys.exit)", "sys.exit(3)"),
             marks=pytest.mark.long,
@@ -92,6 +95,7 @@ def test_a_rank_that_leaves_early_is_the_cause(run: StartRun) -> None:
     assert finished.blamed_line == "dist.all_reduce(torch.ones(4))"
 
 
+@pytest.mark.long
 def test_a_crash_of_a_process_whose_script_had_ended_is_not_the_cause(run: StartRun) -> None:
     finished = run(SCRIPT, "leave-crashing")
     assert (finished.root.kind, finished.root.rank) == ("rank-left-early", 1)

@@ -51,6 +51,7 @@ def test_shaky():
 """
     (tmp_path / "test_both.py").write_text(text, encoding="utf-8")
     monkeypatch.setattr(gate, "ROOT", tmp_path)
+    monkeypatch.setattr(gate, "worker_count", lambda: 1)
     runner = gate.Gate(full=full, pytest_arguments=[])
     assert runner.pytest() == counts
     assert len(runner.unstable) == unstable

@@ -125,7 +125,9 @@ def test_journey_through_everyday_mistakes(neovim: str, tmp_path: Path) -> None:
 
 @needs_torch
 @pytest.mark.torch
-@pytest.mark.parametrize("journey", ["run", "cancel", "reports"])
+@pytest.mark.parametrize(
+    "journey", ["run", "reports", pytest.param("cancel", marks=pytest.mark.long)]
+)
 def test_journey_with_a_run(journey: str, neovim: str, project: Path) -> None:
     _travel(journey, neovim, project)
 
