@@ -13,10 +13,12 @@ from ranksafe.semantics.guards import Guard, GuardKind, kind_of_words
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.every_rank import callers
+from ranksafe_rules._shared.loops import loops_around
 from ranksafe_rules._shared.optimized_models import SCHEDULES
 from ranksafe_rules._shared.origins import arguments_for, makers
 from ranksafe_rules._shared.trails.functions import class_of
-from ranksafe_rules.checkpoints.wrapped_states import Wrapping, wrapping_of
+from ranksafe_rules._shared.wrapped_models import is_prepare, unwraps
+from ranksafe_rules.checkpoints.wrapped_states import DISTRIBUTED, Wrapping, wrapping_of
 
 _MAXIMUM_DEPTH: Final = 3
 _LOAD: Final = "load_state_dict"
@@ -71,8 +73,9 @@ def changes_on_some_ranks(module: Module) -> Iterator[StateChange]:
             if condition is None or _is_done_elsewhere(module, call, method):
                 continue
             holder = _holder(module, call.func.value, method)
-            if holder is not None:
-                yield StateChange(call, holder, condition)
+            if holder is None or (holder is Holder.MODEL and _is_last_of_others(module, call)):
+                continue
+            yield StateChange(call, holder, condition)
 
 
 def _brings_together(text: str) -> bool:
@@ -160,6 +163,62 @@ def _holder(module: Module, receiver: ast.expr, method: str) -> Holder | None:
     is_inner = isinstance(receiver, ast.Attribute) and receiver.attr == "module"
     model = receiver.value if isinstance(receiver, ast.Attribute) and is_inner else receiver
     return Holder.MODEL if wrapping_of(module, model) is Wrapping.YES else None
+
+
+def _is_last_of_others(module: Module, load: ast.Call) -> bool:
+    """Whether no other rank uses a variable's model again: rank 0 takes the best weights to test them at the end."""
+    assert isinstance(load.func, ast.Attribute)
+    model = load.func.value
+    while isinstance(model, ast.Attribute):
+        model = model.value
+    function = module.enclosing_function(load)
+    if not isinstance(model, ast.Name) or any(
+        isinstance(binding, ast.arg) for binding in module.bindings(model)[1]
+    ):
+        return False
+    again = list(loops_around(module, load))
+    names = _other_names(module, model.id, function)
+    return not any(
+        isinstance(use, ast.Name)
+        and use.id in names
+        and (
+            module.order_of(use) > module.order_of(load)
+            or module.enclosing_function(use) is not function
+            or any(loop in again for loop in loops_around(module, use))
+        )
+        and _condition(module, use) is None
+        for use in module.nodes(ast.Name, inside=function)
+    )
+
+
+def _other_names(module: Module, name: str, function: ast.AST | None) -> set[str]:
+    """What the wrapper and the model in it are called."""
+    joined = [
+        {part.id for node in pair for part in ast.walk(node) if isinstance(part, ast.Name)}
+        for node in module.nodes(ast.Assign, inside=function)
+        if isinstance(node, ast.Assign)
+        for pair in _same_models(module, node)
+    ]
+    names = {name}
+    while more := set().union(*(each for each in joined if each & names)) - names:
+        names |= more
+    return names
+
+
+def _same_models(module: Module, assigned: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What an assignment gives another name, or wraps, or takes out of its wrapper, with the new name."""
+    target, value = assigned.targets[0], assigned.value
+    if not isinstance(value, ast.Call):
+        if isinstance(value, (ast.Name, ast.Attribute, ast.IfExp)):
+            yield target, value
+    elif isinstance(target, ast.Tuple) and is_prepare(module, value):
+        yield from zip(target.elts, value.args, strict=False)
+    elif (
+        module.qualified_name(value.func) == DISTRIBUTED
+        or unwraps(value)
+        or is_prepare(module, value)
+    ):
+        yield from ((target, given) for given in (*value.args, *(k.value for k in value.keywords)))
 
 
 def _class_of(module: Module, receiver: ast.expr) -> str:
