@@ -13,14 +13,19 @@ import pytest
 from ranksafe.checker.analysis import WHOLE, Analyzer, DocumentAnalysis
 from ranksafe.checker.configuration import Configuration
 from ranksafe.checker.registry import Registry
+from ranksafe.checker.rule_folder import RuleFolder
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import REST
 
 from tests.hardening.measured import MIB, ranksafe, sampled
 from tests.hardening.shapes import FOUND, HEAD, SHAPES, text_of
+from tests.rules.case_file import read_cases
 
 SMALL, TIMES = 150, 4
 SAMPLE = {"ignore comments", "methods", "save"}
+CASES = [
+    folder for folder in Registry.load(entry_points=False).rules if folder.cases_path.is_file()
+]
 _LINEAR_WITHIN = 1.6
 """Times the growth of the text: sorting, and what is found out once per pair of neighbours."""
 
@@ -70,6 +75,19 @@ def test_no_shape_takes_a_rule_or_a_finding_away(shape: str) -> None:
     found = analysed(HEAD + FOUND + SHAPES[shape](3_000))
     assert found.rule_errors == {}
     assert "RS401" in [finding.code for finding in found.findings]
+
+
+@pytest.mark.parametrize("folder", CASES, ids=lambda folder: folder.metadata.code)
+def test_what_is_nested_in_a_function_takes_no_rule_away(folder: RuleFolder) -> None:
+    nested = f"    deep: {'lambda: ' * 500}0 = 0\n"
+    for case in read_cases(folder.cases_path)[:3]:
+        text = "".join(
+            line
+            + (nested if line.startswith(("def ", "async def ")) and line.endswith(":\n") else "")
+            + ("    " + nested if line.startswith("    def ") and line.endswith(":\n") else "")
+            for line in case.sources[0].text.splitlines(keepends=True)
+        )
+        assert analysed(text).rule_errors == {}
 
 
 TOO_LARGE = {

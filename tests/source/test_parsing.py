@@ -30,6 +30,10 @@ ODD = {
     "tabs": "class A:\n" + "\tdef f():\n\t\tx\n\t    \n" * 90,
     "umlauts": "ä = 'ü'; ö = 'é'\nclass Ä:\n" + "    ß = 'ö'; é = ü\n" * 90,
     "form feeds": "\fx = 1\n" * 90,
+    "a form feed in an indentation": "def f(a,\n    b):\n  \f 'c"
+    + "d" * 90
+    + "'\n"
+    + "    y\n" * 90,
     "no end": "x\n" * 90 + "def f():\n" + "  y\n" * 90 + "  z",
     "NUL": "x\n" * 90 + "\0",
     "nothing but comments": "# a\n" * 90,

@@ -6,6 +6,7 @@ import ast
 from typing import Final
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 SAME_OBJECT: Final = frozenset(
     {"to", "cuda", "cpu", "half", "float", "bfloat16", "double", "train", "eval", "requires_grad_"}
@@ -31,4 +32,4 @@ def names_of_result(module: Module, call: ast.Call) -> list[str]:
         if not isinstance(outer, ast.Call):
             return []
         node, parent = outer, module.parent(outer)
-    return [ast.unparse(item) for item in parent.targets] if isinstance(parent, ast.Assign) else []
+    return [unparsed(item) for item in parent.targets] if isinstance(parent, ast.Assign) else []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.walking import children
+from ranksafe.semantics.walking import children, unparsed
 
 _CUTTING: Final = frozenset({"detach", "detach_", "item", "tolist", "cpu_numpy", "numpy", "argmax"})
 """Methods whose results carry no gradients."""
@@ -96,7 +96,7 @@ def _turns_off(expression: ast.expr) -> bool:
             isinstance(expression.func, ast.Attribute)
             and expression.func.attr == "set_grad_enabled"
         ):
-            return ast.unparse(expression).endswith("(False)")
+            return unparsed(expression).endswith("(False)")
         expression = expression.func
     last = expression.attr if isinstance(expression, ast.Attribute) else ""
     return (expression.id if isinstance(expression, ast.Name) else last) in _NO_GRADIENTS

@@ -17,6 +17,7 @@ from typing import Final
 from ranksafe.semantics.facts import DATA_PARALLEL
 from ranksafe.semantics.guards import Guard, GuardKind
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared import trainer_methods
 from ranksafe_rules._shared.call_chains import SAME_OBJECT
@@ -161,7 +162,7 @@ def _holds_at(module: Module, wrapped: Wrapped, here: tuple[Guard, ...]) -> bool
 
 def _is_about_the_launch(module: Module, guard: Guard) -> bool:
     if guard.kind is GuardKind.RANK:
-        return "-1" in ast.unparse(_test_of(module, guard))
+        return "-1" in unparsed(_test_of(module, guard))
     return guard.kind in (GuardKind.LAUNCH, GuardKind.DEVICE_COUNT)
 
 
@@ -181,17 +182,17 @@ def _normal(module: Module, guard: Guard) -> tuple[str, bool]:
         opposite = _OPPOSITES.get(type(test.ops[0]))
         if opposite is not None:
             turned = ast.Compare(test.left, [opposite()], test.comparators)
-            return ast.unparse(turned), not guard.positive
-    return ast.unparse(test), guard.positive
+            return unparsed(turned), not guard.positive
+    return unparsed(test), guard.positive
 
 
 def _asks_for_wrapper(test: ast.expr) -> bool:
-    return any(_ABOUT_WRAPPERS.search(ast.unparse(call)) for call in _asking_calls(test))
+    return any(_ABOUT_WRAPPERS.search(unparsed(call)) for call in _asking_calls(test))
 
 
 def _asks_about(test: ast.expr, expression: ast.expr) -> bool:
-    text = ast.unparse(expression)
-    return any(call.args and ast.unparse(call.args[0]) == text for call in _asking_calls(test))
+    text = unparsed(expression)
+    return any(call.args and unparsed(call.args[0]) == text for call in _asking_calls(test))
 
 
 def _was_asked_before(module: Module, expression: ast.expr) -> bool:
@@ -227,7 +228,7 @@ def is_prepare(module: Module, call: ast.Call) -> bool:
     if receiver is not None:
         return receiver == ACCELERATOR
     # An accelerator that is handed over without an annotation has nothing but its name.
-    return "accelerator" in ast.unparse(function.value).lower().rpartition(".")[2]
+    return "accelerator" in unparsed(function.value).lower().rpartition(".")[2]
 
 
 def prepares_for_other_strategies(module: Module) -> bool:
@@ -326,7 +327,7 @@ def unwraps(call: ast.Call) -> bool:
     if not isinstance(function, ast.Name):
         return False
     if function.id == "getattr":
-        return len(call.args) > 1 and ast.unparse(call.args[1]).strip("'\"") == "module"
+        return len(call.args) > 1 and unparsed(call.args[1]).strip("'\"") == "module"
     return function.id in _UNWRAPPING
 
 
@@ -365,13 +366,13 @@ def is_trained_model(module: Module, model: ast.expr) -> bool:
 
     Accelerate leaves a model without them unwrapped (accelerate 1.15.0 `prepare_model`).
     """
-    text = ast.unparse(model)
+    text = unparsed(model)
     if _is_frozen(module, text):
         return False
     if module.is_subclass(module.type_of(model), *_MODULE):
         return True
     return any(
-        isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == text
+        isinstance(call.func, ast.Attribute) and unparsed(call.func.value) == text
         for word in ("parameters", "named_parameters")
         for call in module.calls_written(word)
     )
@@ -381,14 +382,14 @@ def _is_frozen(module: Module, text: str) -> bool:
     """``x.requires_grad_(False)``, ``for p in x.parameters(): p.requires_grad = False``, also of a part of x."""
     for call in module.calls_written("requires_grad_"):
         if isinstance(call.func, ast.Attribute):
-            frozen = ast.unparse(call.func.value)
+            frozen = unparsed(call.func.value)
             if frozen == text and _is_false(call):
                 return True
     for word in ("parameters", "named_parameters"):
         for call in module.calls_written(word):
             loop = module.parent(call)
             if isinstance(call.func, ast.Attribute) and isinstance(loop, ast.For):
-                if ast.unparse(call.func.value) == text and "requires_grad" in ast.unparse(loop):
+                if unparsed(call.func.value) == text and "requires_grad" in unparsed(loop):
                     return True
     return False
 

@@ -9,6 +9,7 @@ from ranksafe.checker.finding import Applicability, FixOffer
 from ranksafe.localization import Translated
 from ranksafe.rank_flow import Issue, Kind
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 _ALL_RANKS = Translated(
     "Let all ranks perform {operation} (moves it out of the condition)",
@@ -103,4 +104,4 @@ def _is_a(node: ast.AST, context: type[ast.expr_context]) -> bool:
 
 
 def _text(node: ast.AST) -> str:
-    return ast.unparse(node)
+    return unparsed(node)

@@ -24,6 +24,7 @@ from ranksafe.rank_flow.values import SAME, Object, Value
 from ranksafe.rank_flow.wrapped_by_libraries import ENGINE, engine_kept_in
 from ranksafe.semantics.libraries import ancestors_of
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 _CALLBACK = "lightning.pytorch.callbacks.Callback"
 _FABRIC = "lightning.fabric.Fabric"
@@ -229,7 +230,7 @@ def _detail(node: ast.Call) -> str | None:
     """How a Fabric or a Trainer shards models: ``fsdp``, ``zero3``, or None."""
     for keyword in node.keywords:
         if keyword.arg == "strategy":
-            written = ast.unparse(keyword.value).lower()
+            written = unparsed(keyword.value).lower()
             if "fsdp" in written:
                 return "fsdp"
             if "deepspeed" in written:

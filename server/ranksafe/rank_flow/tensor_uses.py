@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ranksafe.rank_flow.tables import methods_that
 from ranksafe.semantics.module import Module
-from ranksafe.semantics.walking import FUNCTIONS
+from ranksafe.semantics.walking import FUNCTIONS, unparsed
 
 _READING_BUILTINS = frozenset({"print", "float", "int", "bool", "sum", "max", "min"})
 _DEPTH = 2
@@ -53,7 +53,7 @@ class TensorUses:
 
     def __init__(self, module: Module, tensor: ast.expr, *, only_changes: bool) -> None:
         self._module = module
-        self._written = ast.unparse(tensor)
+        self._written = unparsed(tensor)
         self._only_changes = only_changes
         """The operation only reads it: reading it meanwhile is right."""
 
@@ -69,7 +69,7 @@ class TensorUses:
         if isinstance(node, (*FUNCTIONS, ast.Lambda, ast.ClassDef)):
             return
         if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
-            if ast.unparse(node) == self._written:
+            if unparsed(node) == self._written:
                 yield node
                 return
         for child in ast.iter_child_nodes(node):

@@ -6,6 +6,8 @@ import ast
 from enum import Enum
 from typing import Protocol
 
+from ranksafe.semantics.walking import unparsed
+
 
 class GuardKind(str, Enum):
     """What a condition depends on."""
@@ -80,7 +82,7 @@ class Guard:
         return hash((id(self._written), self._holds))
 
     def __repr__(self) -> str:
-        return f"Guard({ast.unparse(self._written)!r}, {self._holds})"
+        return f"Guard({unparsed(self._written)!r}, {self._holds})"
 
 
 _LAUNCH_WORDS = frozenset(

@@ -69,6 +69,14 @@ def nodes_in(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def unparsed(node: ast.AST) -> str:
+    """`ast.unparse`; what is nested more deeply than that can follow gets a text that nothing else has."""
+    try:
+        return ast.unparse(node)  # noqa: TID251
+    except RecursionError:
+        return f"<{getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)}>"
+
+
 FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _COMPREHENSIONS: Final = frozenset({ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp})
 

@@ -49,7 +49,8 @@ def parse_python(text: str) -> ast.Module:
 
     Raises SyntaxError, ValueError, RecursionError and MemoryError as `ast.parse` does.
     """
-    if len(text) < 2 * _PIECE or "\0" in text:
+    # A form feed lets the indentation of its line begin anew, so that it is not what it looks like.
+    if len(text) < 2 * _PIECE or "\0" in text or "\f" in text:
         return _parse(text)
     lines = split_lines(text)
     return ast.Module(_Pieces(lines).statements(0, len(lines), ""), [])

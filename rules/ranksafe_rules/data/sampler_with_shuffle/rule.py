@@ -12,6 +12,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.guards import GuardKind
 from ranksafe.semantics.module import Module, Value
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.processes import Certainty, several_processes
 from ranksafe_rules.data.sampler_with_shuffle.pairs import (
@@ -100,7 +101,7 @@ class SamplerWithShuffle(Rule):
         message = _MESSAGE
         if guards:
             first = guards[0]
-            test = ast.unparse(first.test)
+            test = unparsed(first.test)
             message = _SOMETIMES.filled(condition=test if first.positive else f"not ({test})")
         fixes = []
         if _is_written_in(pair.shuffle, call):

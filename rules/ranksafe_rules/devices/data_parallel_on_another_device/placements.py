@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.call_chains import names_of_result, object_of
 from ranksafe_rules._shared.devices import device_numbers
@@ -70,7 +71,7 @@ def placement_of(module: Module, wrap: ast.Call) -> Placement | None:
 def _moves(module: Module, wrap: ast.Call, model: ast.expr) -> Iterator[ast.Call]:
     """``model.to(device)`` before the wrap, in it and behind it."""
     function = module.enclosing_function(wrap)
-    inner = ast.unparse(object_of(model))
+    inner = unparsed(object_of(model))
     wrapper = names_of_result(module, wrap)
     for word in _MOVING:
         for call in module.calls_written(word):
@@ -82,9 +83,9 @@ def _moves(module: Module, wrap: ast.Call, model: ast.expr) -> Iterator[ast.Call
             if subject is wrap:
                 yield call
             elif module.order_of(call) > module.order_of(wrap) and not module.is_inside(call, wrap):
-                if ast.unparse(subject) in wrapper or ast.unparse(subject) == inner:
+                if unparsed(subject) in wrapper or unparsed(subject) == inner:
                     yield call
-            elif ast.unparse(subject) == inner or inner in names_of_result(module, call):
+            elif unparsed(subject) == inner or inner in names_of_result(module, call):
                 yield call
 
 

@@ -10,6 +10,7 @@ from typing import Final, TypeGuard
 from ranksafe.semantics.guards import Guard
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import callee_name
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.loops import loops_around
 from ranksafe_rules._shared.loss_inputs import calls_feeding, loss_of
@@ -169,9 +170,9 @@ def _is_optimizer(module: Module, expression: ast.expr) -> bool | None:
     kind = module.type_of(expression)
     if kind is not None:
         return module.is_subclass(kind, _OPTIMIZER)
-    text = ast.unparse(expression)
+    text = unparsed(expression)
     drops = any(
-        isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == text
+        isinstance(call.func, ast.Attribute) and unparsed(call.func.value) == text
         for call in module.calls_written("zero_grad")
     )
     return True if drops else None

@@ -11,6 +11,7 @@ from ranksafe.checker.rule import Rule, RuleMetadata, Scope, Symptom
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared import wrapper_attributes
 from ranksafe_rules._shared.caught import is_caught
@@ -131,10 +132,10 @@ def _is_provided(module: Module, node: ast.Attribute) -> bool:
     """Whether the program gives the wrapper this attribute, or is prepared for its absence."""
     if is_caught(module, node, _ERRORS, depth=0) or _is_asked_for(module, node):
         return True
-    text = ast.unparse(node.value)
+    text = unparsed(node.value)
     for other in module.nodes(ast.Attribute):
         if isinstance(other, ast.Attribute) and isinstance(other.ctx, ast.Store):
-            if other.attr == node.attr and ast.unparse(other.value) == text:
+            if other.attr == node.attr and unparsed(other.value) == text:
                 return True
     return any(
         any(isinstance(item, ast.Constant) and item.value == node.attr for item in call.args)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.loss_inputs import calls_feeding
 from ranksafe_rules._shared.wrapped_models import Wrapper, is_prepare, wraps_of
@@ -60,7 +61,7 @@ def _prepare_of_model(module: Module, model: ast.expr) -> ast.Call | None:
     for wrapped in wraps_of(module, model).known:
         if wrapped.how is Wrapper.PREPARED and isinstance(wrapped.place, ast.Call):
             return wrapped.place
-    text = ast.unparse(model)
+    text = unparsed(model)
     for word in ("prepare", "prepare_model"):
         for call in module.calls_written(word):
             if text in _targets(module, call) and _is_visible(module, call, model):
@@ -76,7 +77,7 @@ def _targets(module: Module, call: ast.Call) -> set[str]:
     found = set()
     for target in statement.targets:
         elements = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-        found |= {ast.unparse(element) for element in elements}
+        found |= {unparsed(element) for element in elements}
     return found
 
 
@@ -112,6 +113,6 @@ def _is_divided(module: Module, loss: ast.expr) -> bool:
         divisor = None
         if isinstance(node, (ast.BinOp, ast.AugAssign)) and isinstance(node.op, ast.Div):
             divisor = node.right if isinstance(node, ast.BinOp) else node.value
-        if divisor is not None and _ACCUMULATION.search(ast.unparse(divisor)):
+        if divisor is not None and _ACCUMULATION.search(unparsed(divisor)):
             return True
     return False

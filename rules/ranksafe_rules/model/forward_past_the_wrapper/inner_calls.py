@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared import wrapper_attributes
 from ranksafe_rules._shared.inner_models import wrapper_of
@@ -36,9 +37,9 @@ def past_wrapper(module: Module, call: ast.Call) -> Past | None:
     while True:
         wrapper = wrapper_of(module, part)
         if wrapper is not None:
-            text = ast.unparse(wrapper)
+            text = unparsed(wrapper)
             wraps = wraps_anywhere(module, wrapper)
-            direct = depth == 0 and ast.unparse(part).find(text) >= 0
+            direct = depth == 0 and unparsed(part).find(text) >= 0
             return Past(text, wraps, direct and not isinstance(part, ast.Name))
         if not isinstance(part, ast.Attribute):
             return None

@@ -12,6 +12,7 @@ from ranksafe.checker.rule import Rule, RuleMetadata, Scope, Symptom
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared import trainer_methods
 from ranksafe_rules._shared.loss_inputs import calls_feeding
@@ -96,7 +97,7 @@ class ForwardPastTheWrapper(Rule):
 def _past_wrappers(module: Module, loss: ast.expr) -> Iterator[tuple[ast.Call, Past]]:
     """The forwards past a wrapper that feed a loss, where the wrapper's own forward does not."""
     calls = calls_feeding(module, loss)
-    called = {ast.unparse(call.func) for call in calls}
+    called = {unparsed(call.func) for call in calls}
     for call in calls:
         past = past_wrapper(module, call)
         if past is not None and past.wrapper not in called:

@@ -6,6 +6,7 @@ import ast
 from typing import Final
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.call_chains import object_of
 from ranksafe_rules.model.frozen_parts_in_flat_parameter.requires_grads import (
@@ -44,9 +45,9 @@ def what_freezes(module: Module, wrap: ast.Call) -> ast.AST | None:
     together = _is_flattened_whole(module, wrap, model)
     if together or _wraps_whole_layers(module, wrap):
         adapted = _adaptation(module, model)
-        if adapted is not None and not _is_changed_whole(earlier, ast.unparse(model)):
+        if adapted is not None and not _is_changed_whole(earlier, unparsed(model)):
             return adapted
-    return _mixing(module, wrap, earlier, ast.unparse(model)) if together else None
+    return _mixing(module, wrap, earlier, unparsed(model)) if together else None
 
 
 def _same_object(module: Module, model: ast.expr) -> ast.expr:
@@ -111,11 +112,11 @@ def _is_flattened_whole(module: Module, wrap: ast.Call, model: ast.expr) -> bool
         return False
     if module.calls_written("enable_wrap") or module.calls_written("wrap"):
         return False
-    written = ast.unparse(model)
+    written = unparsed(model)
     return all(
         (inner := module.argument_node(other, "module", 0)) is not None
-        and ast.unparse(inner).partition("(")[0].startswith(written)
-        and not ast.unparse(inner).startswith(f"{written}.")
+        and unparsed(inner).partition("(")[0].startswith(written)
+        and not unparsed(inner).startswith(f"{written}.")
         for other in module.calls(SHARDED)
         if other is not wrap and module.enclosing_function(other) is module.enclosing_function(wrap)
     )

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 _PARAMETERS: Final = frozenset({"parameters", "named_parameters"})
 
@@ -47,7 +48,7 @@ def _calls(module: Module, inside: ast.AST) -> Iterator[Change]:
             continue
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         setting = Setting.ON if not given else _setting(given[0])
-        yield Change(call, ast.unparse(call.func.value), setting)
+        yield Change(call, unparsed(call.func.value), setting)
 
 
 def _assignments(module: Module, inside: ast.AST) -> Iterator[Change]:
@@ -57,7 +58,7 @@ def _assignments(module: Module, inside: ast.AST) -> Iterator[Change]:
         target = node.targets[0]
         if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
             if _loop_over_parameters(module, node) is None:
-                yield Change(node, ast.unparse(target.value), _setting(node.value))
+                yield Change(node, unparsed(target.value), _setting(node.value))
 
 
 def _loops(module: Module, inside: ast.AST) -> Iterator[Change]:
@@ -70,7 +71,7 @@ def _loops(module: Module, inside: ast.AST) -> Iterator[Change]:
         }
         if owner is not None and settings:
             setting = settings.pop() if len(settings) == 1 else Setting.SOME
-            yield Change(loop, ast.unparse(owner), setting)
+            yield Change(loop, unparsed(owner), setting)
 
 
 def _iterated(loop: ast.For) -> ast.expr | None:

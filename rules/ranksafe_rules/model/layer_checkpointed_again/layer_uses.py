@@ -10,6 +10,7 @@ from typing import Final
 
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.structure import Function
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.loss_inputs import without_gradients
 from ranksafe_rules._shared.reentrant_checkpoints import classes_of, is_reentrant_checkpoint
@@ -116,7 +117,7 @@ def _loop_of(module: Module, call: ast.Call) -> ast.For | ast.While | None:
     current = module.parent(call)
     while current is not None and not isinstance(current, (ast.FunctionDef, ast.Lambda)):
         if isinstance(current, _LOOPS):
-            if isinstance(current, ast.For) and ast.unparse(current.iter) == "range(1)":
+            if isinstance(current, ast.For) and unparsed(current.iter) == "range(1)":
                 return None
             return current
         current = module.parent(current)

@@ -9,6 +9,7 @@ from typing import Final
 from packaging.version import Version
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared import trainer_methods as methods
 
@@ -57,7 +58,7 @@ def _calls(function: ast.AST) -> list[ast.Call]:
 def _code_of(function: methods.Function) -> str:
     """The statements without a docstring, which may speak of anything."""
     return "\n".join(
-        ast.unparse(statement)
+        unparsed(statement)
         for statement in function.body
         if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
     )

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Final
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.inner_models import wrapper_of
 from ranksafe_rules._shared.wrapped_models import Wrapped, Wrapper, wraps_of
@@ -143,7 +144,7 @@ def is_toggled(module: Module, change: Change) -> bool:
     opposite = {Kind.FROZEN: Kind.TRAINED, Kind.TRAINED: Kind.FROZEN}.get(change.kind)
     if opposite is None:
         return False
-    text = ast.unparse(change.what)
+    text = unparsed(change.what)
     candidates = [
         *module.calls_written("requires_grad_"),
         *(
@@ -156,6 +157,6 @@ def is_toggled(module: Module, change: Change) -> bool:
     ]
     for candidate in candidates:
         other = change_at(module, candidate)
-        if other is not None and other.kind is opposite and ast.unparse(other.what) == text:
+        if other is not None and other.kind is opposite and unparsed(other.what) == text:
             return True
     return False

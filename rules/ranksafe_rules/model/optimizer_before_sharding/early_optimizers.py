@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.loss_inputs import calls_feeding
 from ranksafe_rules._shared.wrapped_models import is_possible
@@ -40,7 +41,7 @@ def early_optimizers(module: Module, wrap: ast.Call) -> Iterator[Early]:
     if model is None or _keeps_parameters(module, wrap):
         return
     function = module.enclosing_function(wrap)
-    text = ast.unparse(model)
+    text = unparsed(model)
     for statement in _assignments(module, function):
         call, target = statement.value, statement.targets[0]
         if not isinstance(call, ast.Call) or module.order_of(call) > module.order_of(wrap):
@@ -82,11 +83,11 @@ def _is_optimizer(
     """An optimizer of torch, or what has both `step` and `zero_grad`, whichever library it is from."""
     if module.is_subclass(module.type_of(call), "torch.optim.Optimizer"):
         return True
-    text = ast.unparse(target)
+    text = unparsed(target)
     return all(
         any(
             isinstance(used.func, ast.Attribute)
-            and ast.unparse(used.func.value) == text
+            and unparsed(used.func.value) == text
             and (isinstance(target, ast.Attribute) or module.enclosing_function(used) is function)
             for used in module.calls_written(method)
         )
@@ -101,10 +102,10 @@ def _takes(module: Module, call: ast.Call, model: str) -> bool:
     for argument in given:
         for feeding in calls_feeding(module, argument):
             if isinstance(feeding.func, ast.Attribute) and feeding.func.attr in _PARAMETERS:
-                if ast.unparse(feeding.func.value) == model:
+                if unparsed(feeding.func.value) == model:
                     return True
     if module.is_subclass(module.type_of(call), "torch.optim.Optimizer"):
-        return any(ast.unparse(argument) == model for argument in given)
+        return any(unparsed(argument) == model for argument in given)
     return False
 
 
@@ -120,10 +121,10 @@ def _is_changed_between(
     for other in _assignments(module, function):
         if module.order_of(other) <= module.order_of(statement):
             continue
-        target = ast.unparse(other.targets[0])
-        if target == ast.unparse(optimizer):
+        target = unparsed(other.targets[0])
+        if target == unparsed(optimizer):
             return True
         if target == model and module.order_of(other.value) < module.order_of(wrap):
-            if wrap is not other.value and model not in ast.unparse(other.value):
+            if wrap is not other.value and model not in unparsed(other.value):
                 return True
     return False

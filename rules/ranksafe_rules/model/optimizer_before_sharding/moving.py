@@ -6,6 +6,7 @@ import ast
 
 from ranksafe.fixes.statements import enclosing_statement, insert_after, remove_statement
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 from ranksafe.source.position import Edit
 
 from ranksafe_rules.model.optimizer_before_sharding.early_optimizers import Early
@@ -17,7 +18,7 @@ def edits_that_move(module: Module, early: Early) -> list[Edit] | None:
     last = _statement_in(module, early.wrap, block)
     if block is None or last is None:
         return None
-    optimizer = ast.unparse(early.optimizer)
+    optimizer = unparsed(early.optimizer)
     start, stop = block.index(early.statement) + 1, block.index(last) + 1
     if any(_mentions(statement, optimizer) for statement in block[start:stop]):
         return None
@@ -53,6 +54,6 @@ def _with_comment(module: Module, statement: ast.stmt) -> str:
 
 def _mentions(statement: ast.stmt, text: str) -> bool:
     return any(
-        isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) == text
+        isinstance(node, (ast.Name, ast.Attribute)) and unparsed(node) == text
         for node in ast.walk(statement)
     )

@@ -11,6 +11,7 @@ from ranksafe.checker.rule import Rule, RuleMetadata, Scope, Symptom
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.processes import Certainty, several_processes
 from ranksafe_rules.model.optimizer_before_sharding.early_optimizers import (
@@ -60,7 +61,7 @@ class OptimizerBeforeSharding(Rule):
         model = sharded_model(module, node)
         for early in early_optimizers(module, node):
             assert model is not None
-            if _was_sharded_before(module, node, early, ast.unparse(model)):
+            if _was_sharded_before(module, node, early, unparsed(model)):
                 continue
             optimizer = module.text_of(early.optimizer)
             wrapper = (module.qualified_name(node.func) or "").rpartition(".")[2]
@@ -82,7 +83,7 @@ def _was_sharded_before(module: Module, wrap: ast.Call, early: Early, model: str
             if other is wrap or module.order_of(other) > module.order_of(wrap):
                 continue
             earlier = sharded_model(module, other)
-            if earlier is not None and ast.unparse(earlier) == model:
+            if earlier is not None and unparsed(earlier) == model:
                 if module.order_of(other) > module.order_of(early.call):
                     return True
     return False

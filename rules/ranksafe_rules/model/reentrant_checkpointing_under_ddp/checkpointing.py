@@ -10,6 +10,7 @@ from typing import Final
 from packaging.version import Version
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.reentrant_checkpoints import classes_of, is_reentrant_checkpoint
 from ranksafe_rules._shared.wrapped_models import DISTRIBUTED, is_prepare, is_trained_model
@@ -85,9 +86,9 @@ def _models(module: Module, call: ast.Call, name: str) -> Iterator[ast.expr]:
 
 
 def _reentrant_calls(module: Module, launch: LaunchContext, model: ast.expr) -> Iterator[ast.Call]:
-    text = ast.unparse(model)
+    text = unparsed(model)
     for call in module.calls_written("gradient_checkpointing_enable"):
-        if isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == text:
+        if isinstance(call.func, ast.Attribute) and unparsed(call.func.value) == text:
             options = module.argument_node(call, "gradient_checkpointing_kwargs", 0)
             if _is_reentrant(module, launch, options):
                 yield call

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.optimized_models import SCHEDULES
 from ranksafe_rules._shared.wrapped_models import is_prepare
@@ -61,7 +62,7 @@ def steps_for_epochs(module: Module, prepare: ast.Call, scheduler: Scheduler) ->
         for call in module.calls_written("step")
         if isinstance(call.func, ast.Attribute)
         and (_takes_metric(module, scheduler.made) or not (call.args or call.keywords))
-        and ast.unparse(call.func.value) == scheduler.name
+        and unparsed(call.func.value) == scheduler.name
         and _is_same_object(module, prepare, call.func.value)
         and _is_around_training(module, call)
     ]
@@ -91,7 +92,7 @@ def _targets(module: Module, prepare: ast.Call) -> list[str]:
         return []
     target = statement.targets[0]
     elements = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
-    return [ast.unparse(element) for element in elements]
+    return [unparsed(element) for element in elements]
 
 
 def _is_scheduler(module: Module, call: ast.Call) -> bool:
@@ -107,7 +108,7 @@ def _takes_metric(module: Module, made: ast.Call) -> bool:
 def _counts_processes(module: Module, made: ast.Call) -> bool:
     """Whether the number of steps takes the number of processes into account."""
     return any(
-        isinstance(node, (ast.Name, ast.Attribute)) and _COUNTS.search(ast.unparse(node))
+        isinstance(node, (ast.Name, ast.Attribute)) and _COUNTS.search(unparsed(node))
         for node in _sources(module, made, _MAXIMUM_DEPTH)
     )
 

@@ -9,6 +9,7 @@ from ranksafe.checker.finding import Finding, FixOffer
 from ranksafe.fixes.arguments import replace
 from ranksafe.fixes.statements import remove_statement
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 from ranksafe.source.position import Edit
 
 from ranksafe_rules._shared.wrapped_models import DISTRIBUTED
@@ -23,7 +24,7 @@ def edits(finding: Finding, offer: FixOffer, module: Module) -> Sequence[Edit] |
         statement = module.parent(wrap)
         if model is None or not isinstance(statement, ast.Assign):
             return None
-        if ast.unparse(statement.targets[0]) == ast.unparse(model):
+        if unparsed(statement.targets[0]) == unparsed(model):
             edit = remove_statement(module, statement)
             return None if edit is None else [edit]
         return [replace(module, wrap, module.text_of(model))]

@@ -8,6 +8,7 @@ from typing import Final
 
 from ranksafe.semantics.guards import Guard
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.call_chains import SAME_OBJECT, names_of_result, object_of
 from ranksafe_rules._shared.wrapped_models import DISTRIBUTED
@@ -35,7 +36,7 @@ def freezing_of(module: Module, wrap: ast.Call) -> ast.AST | None:
         model = model.func.value
     if not isinstance(model, (ast.Name, ast.Attribute)):
         return None
-    text = ast.unparse(model)
+    text = unparsed(model)
     found = None
     for node in _freezings(module, wrap, text):
         if found is None or module.order_of(node) > module.order_of(found):
@@ -61,7 +62,7 @@ def _freezings(module: Module, wrap: ast.Call, model: str) -> Iterator[ast.AST]:
     for call in module.calls_written("requires_grad_"):
         if _is_freezing(call) and _is_before(module, call, wrap, function, guards):
             assert isinstance(call.func, ast.Attribute)
-            if ast.unparse(object_of(call.func.value)) == model or model in names_of_result(
+            if unparsed(object_of(call.func.value)) == model or model in names_of_result(
                 module, call
             ):
                 yield call
@@ -71,7 +72,7 @@ def _freezings(module: Module, wrap: ast.Call, model: str) -> Iterator[ast.AST]:
             if isinstance(loop, ast.For) and loop.iter is call and _freezes_each(loop):
                 assert isinstance(call.func, ast.Attribute)
                 if _is_before(module, loop, wrap, function, guards):
-                    if ast.unparse(call.func.value) == model:
+                    if unparsed(call.func.value) == model:
                         yield loop
 
 
@@ -110,7 +111,7 @@ def _may_train_again(module: Module, freezing: ast.AST, wrap: ast.Call, model: s
     own = {_statement(module, freezing), _statement(module, wrap)}
     inside = function if function is not None else module.tree
     for node in ast.walk(inside):
-        if not isinstance(node, (ast.Name, ast.Attribute)) or ast.unparse(node) != model:
+        if not isinstance(node, (ast.Name, ast.Attribute)) or unparsed(node) != model:
             continue
         if not module.order_of(freezing) < module.order_of(node) < module.order_of(wrap):
             continue
@@ -133,11 +134,11 @@ def _only_reads(module: Module, node: ast.AST) -> bool:
     """``model.eval()``, ``model = model.cuda()``, ``model.load_state_dict(...)``."""
     parent = module.parent(node)
     if isinstance(parent, ast.Assign) and node in parent.targets:
-        return ast.unparse(object_of(parent.value)) == ast.unparse(node)
+        return unparsed(object_of(parent.value)) == unparsed(node)
     if not isinstance(parent, ast.Attribute) or parent.attr not in _LEAVING_GRADIENTS | _READING:
         return False
     call = module.parent(parent)
     if not isinstance(call, ast.Call):
         return False
     loop = module.parent(call)
-    return not (isinstance(loop, ast.For) and "requires_grad" in ast.unparse(loop))
+    return not (isinstance(loop, ast.For) and "requires_grad" in unparsed(loop))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 
 def can_be_left_out(module: Module, wrap: ast.Call) -> bool:
@@ -15,10 +16,10 @@ def can_be_left_out(module: Module, wrap: ast.Call) -> bool:
     target = statement.targets[0]
     if not isinstance(target, (ast.Name, ast.Attribute)):
         return False
-    name = ast.unparse(target).rpartition(".")[2]
+    name = unparsed(target).rpartition(".")[2]
     return not any(
         isinstance(node, ast.Attribute)
         and node.attr == "module"
-        and ast.unparse(node.value).rpartition(".")[2] == name
+        and unparsed(node.value).rpartition(".")[2] == name
         for node in module.nodes(ast.Attribute)
     )

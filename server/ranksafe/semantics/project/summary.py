@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ranksafe.pausing import pause_point
-from ranksafe.semantics.walking import children
+from ranksafe.semantics.walking import children, unparsed
 from ranksafe.source.recovery import parse_tolerantly
 
 _LONGEST_CONSTANT: Final = 400
@@ -222,7 +222,7 @@ def _read_assignment(statement: ast.Assign | ast.AnnAssign, summary: Summary) ->
                 if isinstance(item, ast.Constant) and isinstance(item.value, str)
             ]
         elif isinstance(value, ast.Constant):
-            source = ast.unparse(value)
+            source = unparsed(value)
             if len(source) <= _LONGEST_CONSTANT:
                 summary.constants[target.id] = source
             else:
