@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +21,12 @@ from ranksafe.semantics.module import REST
 from tests.hardening.measured import MIB, ranksafe, sampled
 from tests.hardening.shapes import FOUND, HEAD, SHAPES, text_of
 from tests.rules.case_file import read_cases
+from tests.rules.conftest import REGISTRY
 
 SMALL, TIMES = 150, 4
 SAMPLE = {"ignore comments", "methods", "save"}
-CASES = [
-    folder for folder in Registry.load(entry_points=False).rules if folder.cases_path.is_file()
-]
+WITH_CASES = [folder for folder in REGISTRY.rules if folder.cases_path.is_file()]
+FUNCTION = re.compile(r"^( *)(?:async )?def .*:\n", re.MULTILINE)
 _LINEAR_WITHIN = 1.6
 """Times the growth of the text: sorting, and what is found out once per pair of neighbours."""
 
@@ -77,16 +78,10 @@ def test_no_shape_takes_a_rule_or_a_finding_away(shape: str) -> None:
     assert "RS401" in [finding.code for finding in found.findings]
 
 
-@pytest.mark.parametrize("folder", CASES, ids=lambda folder: folder.metadata.code)
+@pytest.mark.parametrize("folder", WITH_CASES, ids=lambda folder: folder.metadata.code)
 def test_what_is_nested_in_a_function_takes_no_rule_away(folder: RuleFolder) -> None:
-    nested = f"    deep: {'lambda: ' * 500}0 = 0\n"
     for case in read_cases(folder.cases_path)[:3]:
-        text = "".join(
-            line
-            + (nested if line.startswith(("def ", "async def ")) and line.endswith(":\n") else "")
-            + ("    " + nested if line.startswith("    def ") and line.endswith(":\n") else "")
-            for line in case.sources[0].text.splitlines(keepends=True)
-        )
+        text = FUNCTION.sub(rf"\g<0>\1    deep: {'lambda: ' * 500}0 = 0\n", case.sources[0].text)
         assert analysed(text).rule_errors == {}
 
 

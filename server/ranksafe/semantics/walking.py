@@ -70,7 +70,7 @@ def nodes_in(node: ast.AST) -> list[ast.AST]:
 
 
 def unparsed(node: ast.AST) -> str:
-    """`ast.unparse`; what is nested more deeply than that can follow gets a text that nothing else has."""
+    """`ast.unparse`; what is nested more deeply than that can follow has its place for a text."""
     try:
         return ast.unparse(node)  # noqa: TID251
     except RecursionError:

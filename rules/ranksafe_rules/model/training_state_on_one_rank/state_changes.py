@@ -208,17 +208,16 @@ def _other_names(module: Module, name: str, function: ast.AST | None) -> set[str
 def _same_models(module: Module, assigned: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What an assignment gives another name, or wraps, or takes out of its wrapper, with the new name."""
     target, value = assigned.targets[0], assigned.value
-    if not isinstance(value, ast.Call):
-        if isinstance(value, (ast.Name, ast.Attribute, ast.IfExp)):
-            yield target, value
-    elif isinstance(target, ast.Tuple) and is_prepare(module, value):
-        yield from zip(target.elts, value.args, strict=False)
-    elif (
+    if isinstance(value, (ast.Name, ast.Attribute, ast.IfExp)):
+        yield target, value
+    elif isinstance(value, ast.Call) and (
         module.qualified_name(value.func) == DISTRIBUTED
         or unwraps(value)
         or is_prepare(module, value)
     ):
-        yield from ((target, given) for given in (*value.args, *(k.value for k in value.keywords)))
+        given = [*value.args, *(keyword.value for keyword in value.keywords)]
+        targets = target.elts if isinstance(target, ast.Tuple) else [target] * len(given)
+        yield from zip(targets, given, strict=False)
 
 
 def _class_of(module: Module, receiver: ast.expr) -> str:
