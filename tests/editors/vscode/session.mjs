@@ -91,6 +91,12 @@ after(async () => {
 afterEach(async (context) => {
     if (context.passed === false) {
         await workbench.screenshot(`failed ${context.name}`).catch(() => undefined);
+        // The reporter prints the stack, and of a run elsewhere that text may be all there is.
+        const reason = context.error?.cause ?? context.error;
+        const inView = await workbench.inView().catch(String);
+        if (reason instanceof Error) {
+            reason.stack += `\nin view: ${inView}`;
+        }
         // A list or a question that it left open is not the next journey's affair.
         await workbench.page.keyboard.press("Escape");
     }

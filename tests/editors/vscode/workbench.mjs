@@ -47,6 +47,16 @@ export class Workbench {
         return this.page.screenshot({ path: join(this.screenshots, `${name}.png`), ...options });
     }
 
+    /** The words on the page that say where things stand. */
+    async inView() {
+        const places = { tab: ".tab.active", lenses: ".codelens-decoration a", told: ".notification-list-item-message, .monaco-dialog-box", output: ".xterm-rows > div" };
+        const read = Object.entries(places).map(async ([name, place]) => {
+            const texts = await this.page.locator(place).filter({ visible: true }).allInnerTexts();
+            return [name, texts.map(plain).filter(Boolean)];
+        });
+        return JSON.stringify(Object.fromEntries(await Promise.all(read)));
+    }
+
     until(what, read, timeout = TIMEOUT) {
         return until(what, read, timeout);
     }
