@@ -74,8 +74,7 @@ class _Search:
         if any(self.asks(value, depth) for value in assigned_to(self._module, node)):
             return True
         if isinstance(node, ast.Attribute):
-            cls = self._module.class_of_self(node.value)
-            stores = () if cls is None else self._module.attribute_stores(cls, node.attr)
+            stores = _stores(self._module, node)
             guards = (guard for store in stores for guard in self._module.guards(store))
             return any(self.asks(guard.test, depth) for guard in guards)
         return any(self.asks(argument, depth) for argument in arguments_for(self._module, node))
