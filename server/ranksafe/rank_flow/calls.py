@@ -13,6 +13,7 @@ from ranksafe.rank_flow.library_objects import method_name, method_of_super, met
 from ranksafe.rank_flow.operations import operation_named
 from ranksafe.rank_flow.run import Run
 from ranksafe.rank_flow.tables import functions_that, methods_that, named
+from ranksafe.rank_flow.traces import ExitKind
 from ranksafe.rank_flow.values import NOTHING_KNOWN, SAME, Abstract, Constant, Object, Value, Varies
 from ranksafe.rank_flow.wrapped_models import WRAPS, is_sharded, wrap_model
 from ranksafe.semantics.units import callee_name
@@ -20,9 +21,14 @@ from ranksafe.semantics.units import callee_name
 ACCELERATOR = "accelerate.Accelerator"
 
 
-def leaves_process(run: Run, call: ast.Call) -> bool:
-    """Whether the call ends the process."""
-    return run.module.qualified_name(call.func) in functions_that("leaves-process")
+def process_exit(run: Run, call: ast.Call) -> ExitKind | None:
+    """How the call ends the process, if it does. A status that says it failed is as good as an exception that nobody
+    catches: the launcher then ends the other ranks, too."""
+    if run.module.qualified_name(call.func) not in functions_that("leaves-process"):
+        return None
+    status = run.module.argument(call, "status", 0)
+    fails = status is not None and bool(status.only_constant())
+    return "raise" if fails or isinstance(next(iter(call.args), None), ast.JoinedStr) else "exit"
 
 
 def call(run: Run, node: ast.Call) -> Value:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from ranksafe.rank_flow.binding import bind
-from ranksafe.rank_flow.calls import leaves_process
+from ranksafe.rank_flow.calls import process_exit
 from ranksafe.rank_flow.expressions.operators import computed
 from ranksafe.rank_flow.expressions.slices import pads
 from ranksafe.rank_flow.library_objects import library_annotated
@@ -33,9 +33,8 @@ from ranksafe.semantics.units import callee_name
 
 def _expression(run: Run, node: ast.Expr) -> bool:
     run.value(node.value)
-    if isinstance(node.value, ast.Call) and leaves_process(run, node.value):
-        return _leave("exit", run, node)
-    return True
+    kind = process_exit(run, node.value) if isinstance(node.value, ast.Call) else None
+    return True if kind is None else _leave(kind, run, node)
 
 
 def _leave(kind: ExitKind, run: Run, node: ast.AST) -> bool:
