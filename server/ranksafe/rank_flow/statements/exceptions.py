@@ -84,12 +84,26 @@ def _judge_handler(
 
 
 def _comes_first(run: Run, handler: ast.ExceptHandler, event: Event) -> bool:
-    """Whether nothing of the body comes before a collective, so that no exception of one rank skips it; a model's step
-    may raise one itself."""
-    body = run.module.parent(handler)
-    if event.operation.kind == "step" or not isinstance(body, ast.Try):
+    """Whether nothing of the body comes before a collective, there or in the function that it calls, so that no
+    exception of one rank skips it; a model's step may raise one itself."""
+    tried = run.module.parent(handler)
+    if event.operation.kind == "step" or not isinstance(tried, ast.Try):
         return False
-    return event.place.module is run.module and run.module.is_inside(event.place.node, body.body[0])
+    place = event.place
+    way = [*place.calls[len(run.frame.calls) :], (place.node, place.module)]
+    functions = [module.enclosing_function(node) for node, module in way[1:]]
+    blocks = [tried.body, *(function.body for function in functions if function is not None)]
+    return len(blocks) == len(way) and all(
+        module.is_inside(node, _first(block))
+        for (node, module), block in zip(way, blocks, strict=True)
+    )
+
+
+def _first(block: list[ast.stmt]) -> ast.stmt:
+    """The first statement that does something, which a docstring does not."""
+    first, *others = block
+    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+    return others[0] if is_text and others else first
 
 
 def _tries_again(events: list[Event], body: list[Item]) -> bool:
