@@ -34,6 +34,7 @@ _STARTERS: Final = frozenset(
     {"spawn", "start_processes", "notebook_launcher", "debug_launcher", "Process", "elastic_launch"}
 )
 """They run the function that they are given in processes of their own; what calls them runs once."""
+_GIVEN_AS: Final = frozenset({"target", "fn", "function", "entrypoint"})
 _RUNNERS: Final = frozenset({"Fire", "run", "typer", "CLI", "run_main", "record", "launch"})
 """They run the function that they are given in this process (fire, absl, typer, jsonargparse)."""
 _LAUNCH: Final = re.compile(
@@ -273,7 +274,7 @@ def _starts_processes(module: Module, inside: ast.AST | None = None) -> bool:
         if inside is None or module.is_inside(call, inside)
         for item in (
             *call.args[:2],
-            *(word.value for word in call.keywords if word.arg == "target"),
+            *(word.value for word in call.keywords if word.arg in _GIVEN_AS),
         )
     )
 
