@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.ranks import rank_variables
 
 from ranksafe_rules._shared.origins import arguments_for
 
@@ -45,7 +46,7 @@ class _Search:
         if (expression, depth) in self._seen:
             return False
         self._seen.add((expression, depth))
-        if _word(expression):
+        if _word(expression) or self._is_called_rank(expression):
             return True
         if depth and isinstance(expression, (ast.Name, ast.Attribute)):
             if isinstance(expression.ctx, ast.Load) and self._was_made_by_rank(
@@ -64,6 +65,13 @@ class _Search:
         # An object that was made with the rank (``args``, ``self``) has attributes that are the same everywhere.
         below = 0 if isinstance(expression, ast.Attribute) else depth
         return any(self.asks(child, below) for child in ast.iter_child_nodes(expression))
+
+    def _is_called_rank(self, node: ast.AST) -> bool:
+        """Whether the program hands the variable over as the rank."""
+        if not isinstance(node, ast.Name):
+            return False
+        variables = rank_variables(self._module)
+        return bool(variables) and not variables.isdisjoint(self._module.bindings(node)[1])
 
     def _was_made_by_rank(self, node: ast.Name | ast.Attribute, depth: int) -> bool:
         for value in self._module.values(node).known:

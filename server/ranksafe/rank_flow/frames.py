@@ -22,6 +22,7 @@ from ranksafe.rank_flow.values import (
     joined,
     listed,
 )
+from ranksafe.semantics.ranks import rank_variables
 from ranksafe.semantics.walking import FUNCTIONS
 
 
@@ -142,6 +143,8 @@ def _parameter(run: Run, item: ast.arg) -> Value | None:
     function = getattr(run.frame.function, "name", "")
     if sources.is_data_parameter(function, item.arg):
         return Abstract(Varies.BY_DATA, run.origin(item, Varies.BY_DATA, item.arg))
+    if item in rank_variables(run.module):
+        return Constant(run.world.rank, run.origin(item, Varies.BY_RANK))
     return run.by_word(item.arg, item)
 
 
