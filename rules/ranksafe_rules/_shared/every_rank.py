@@ -123,7 +123,10 @@ def kept_to_some_ranks(module: Module, node: ast.AST) -> bool:
         _in_a_rank_block(module, node)
         or _in_the_other_arm(module, node)
         or _after_an_exit(module, node, function)
-        or (function is not None and any(map(_decorated, function.decorator_list)))
+        or (
+            function is not None
+            and any(_keeps_calls(module, decorator) for decorator in function.decorator_list)
+        )
     )
 
 
@@ -370,8 +373,19 @@ def _one_by_one(item: ast.withitem) -> bool:
     )
 
 
-def _decorated(decorator: ast.expr) -> bool:
-    return any(_ONLY_SOME.search(word) for word in identifiers(decorator))
+def _keeps_calls(module: Module, decorator: ast.expr) -> bool:
+    """Whether a decorator lets only some ranks call the function, by its name or by what the file shows of it."""
+    if any(_ONLY_SOME.search(word) for word in identifiers(decorator)):
+        return True
+    for maker in module.bindings(decorator)[1] if isinstance(decorator, ast.Name) else ():
+        if not isinstance(maker, _FUNCTIONS) or module.is_inside(decorator, maker):
+            continue
+        given = [*maker.args.posonlyargs, *maker.args.args][:1]
+        calls = [call for item in given for call in module.calls_written(item.arg)]
+        inside = [call for call in calls if module.is_inside(call, maker)]
+        if inside and all(kept_to_some_ranks(module, call) for call in inside):
+            return True
+    return False
 
 
 def _after_an_exit(module: Module, node: ast.AST, function: Function | None) -> bool:

@@ -18,6 +18,7 @@ from ranksafe_rules._shared.chosen_devices import (
     is_named_in_file,
 )
 from ranksafe_rules._shared.devices import is_gpu_number
+from ranksafe_rules._shared.every_rank import kept_to_some_ranks
 
 NUMBERED: Final = re.compile(r"cuda:\d+")
 _AVAILABLE: Final = "torch.cuda.is_available"
@@ -191,9 +192,9 @@ def every_rank_comes_here(module: Module, node: ast.AST) -> bool:
         return False
     careful = (GuardKind.RANK, GuardKind.LAUNCH, GuardKind.DEVICE_COUNT)
     return not any(
-        guard.kind in careful
+        kept_to_some_ranks(module, call)
+        or any(guard.kind in careful for guard in module.guards(call))
         for call in module.calls_written(function.name)
-        for guard in module.guards(call)
     )
 
 
