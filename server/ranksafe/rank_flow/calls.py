@@ -27,8 +27,10 @@ def process_exit(run: Run, call: ast.Call) -> ExitKind | None:
     if run.module.qualified_name(call.func) not in functions_that("leaves-process"):
         return None
     status = run.module.argument(call, "status", 0)
-    fails = status is not None and bool(status.only_constant())
-    return "raise" if fails or isinstance(next(iter(call.args), None), ast.JoinedStr) else "exit"
+    fails = status is not None and (
+        bool(status.only_constant()) or isinstance(status.only_expression(), ast.JoinedStr)
+    )
+    return "raise" if fails else "exit"
 
 
 def call(run: Run, node: ast.Call) -> Value:
