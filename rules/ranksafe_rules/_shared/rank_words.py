@@ -12,7 +12,7 @@ from ranksafe.semantics.ranks import rank_variables
 
 from ranksafe_rules._shared.origins import arguments_for
 
-_MAXIMUM_DEPTH: Final = 3
+_MAXIMUM_DEPTH: Final = 4
 _RANK: Final = re.compile(
     r"rank|(^|_|is)main(_|proc|$)|master|chief|leader|primary|coordinator|zero|process_(index|id)|proc_?id|(^|_)pid"
     r"|(^|_)gpu(_?id)?$|worker|device_?id|should_(save|log|write)|is_?root",
