@@ -116,17 +116,19 @@ def may_be_reached(module: Module, launch: LaunchContext) -> bool:
 def kept_to_some_ranks(module: Module, node: ast.AST) -> bool:
     """Whether something between ``node`` and its function (or the module) keeps ranks out, or may do so: a condition
     on the rank, an early exit, a branch for one process, a decorator."""
-    if any(_keeps_out(module, guard) for guard in module.guards(node)):
-        return True
     function = module.enclosing_function(node)
+    return _stands_apart(module, node, function) or (
+        function is not None
+        and any(_keeps_calls(module, decorator) for decorator in function.decorator_list)
+    )
+
+
+def _stands_apart(module: Module, node: ast.AST, function: Function | None) -> bool:
     return (
-        _in_a_rank_block(module, node)
+        any(_keeps_out(module, guard) for guard in module.guards(node))
+        or _in_a_rank_block(module, node)
         or _in_the_other_arm(module, node)
         or _after_an_exit(module, node, function)
-        or (
-            function is not None
-            and any(_keeps_calls(module, decorator) for decorator in function.decorator_list)
-        )
     )
 
 
@@ -378,12 +380,14 @@ def _keeps_calls(module: Module, decorator: ast.expr) -> bool:
     if any(_ONLY_SOME.search(word) for word in identifiers(decorator)):
         return True
     for maker in module.bindings(decorator)[1] if isinstance(decorator, ast.Name) else ():
-        if not isinstance(maker, _FUNCTIONS) or module.is_inside(decorator, maker):
+        if not isinstance(maker, _FUNCTIONS):
             continue
         given = [*maker.args.posonlyargs, *maker.args.args][:1]
         calls = [call for item in given for call in module.calls_written(item.arg)]
         inside = [call for call in calls if module.is_inside(call, maker)]
-        if inside and all(kept_to_some_ranks(module, call) for call in inside):
+        if inside and all(
+            _stands_apart(module, call, module.enclosing_function(call)) for call in inside
+        ):
             return True
     return False
 
