@@ -12,7 +12,7 @@ from ranksafe.semantics.ranks import rank_variables
 
 from ranksafe_rules._shared.origins import arguments_for
 
-_MAXIMUM_DEPTH: Final = 4
+_MAXIMUM_DEPTH: Final = 3
 _RANK: Final = re.compile(
     r"rank|(^|_|is)main(_|proc|$)|master|chief|leader|primary|coordinator|zero|process_(index|id)|proc_?id|(^|_)pid"
     r"|(^|_)gpu(_?id)?$|worker|device_?id|should_(save|log|write)|is_?root",
@@ -86,18 +86,8 @@ class _Search:
         if isinstance(node, ast.Attribute):
             stores = _stores(self._module, node)
             guards = (guard for store in stores for guard in self._module.guards(store))
-            return self._is_property(node, depth) or any(
-                self.asks(guard.test, depth) for guard in guards
-            )
+            return any(self.asks(guard.test, depth) for guard in guards)
         return any(self.asks(argument, depth) for argument in arguments_for(self._module, node))
-
-    def _is_property(self, node: ast.Attribute, depth: int) -> bool:
-        """Whether a method is read that answers with the rank."""
-        cls = _class_of(self._module, node.value)
-        method = None if cls is None else self._module.method(cls, node.attr)
-        return method is not None and any(
-            self._returns_rank(item, depth) for item in self._module.returns_of(method)
-        )
 
     def _returns_rank(self, leaving: ast.Return, depth: int) -> bool:
         if leaving.value is not None and self.asks(leaving.value, depth - 1):
@@ -150,20 +140,15 @@ def assigned_to(module: Module, node: ast.Name | ast.Attribute) -> Iterator[ast.
 
 
 def _stores(module: Module, attribute: ast.Attribute) -> Sequence[ast.Attribute]:
-    """Where the file sets an attribute: of an object of one of its classes that class's methods, of another object
-    (``args.saves = ...``) all that set one of this name on a variable, because objects go by other names where they
-    are passed."""
-    cls = _class_of(module, attribute.value)
+    """Where the file sets an attribute: of ``self`` the class's methods, of another object (``args.saves = ...``) all
+    that set one of this name on a variable, because objects go by other names where they are passed."""
+    cls = module.class_of_self(attribute.value)
     if cls is not None:
         return module.attribute_stores(cls, attribute.attr)
     others: dict[str, list[ast.Attribute]] = module.memoized(
         "attributes of others", module.tree, 0, lambda _tree, _depth: _stores_on_others(module)
     )
     return others.get(attribute.attr, ())
-
-
-def _class_of(module: Module, node: ast.expr) -> ast.ClassDef | None:
-    return module.class_of_self(node) or module.class_named(module.type_of(node))
 
 
 def _stores_on_others(module: Module) -> dict[str, list[ast.Attribute]]:

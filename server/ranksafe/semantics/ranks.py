@@ -15,10 +15,16 @@ _GROUP = "torch.distributed.init_process_group"
 def rank_variables(module: Module) -> frozenset[ast.AST]:
     """The first parameters of functions that are spawned, and what a process group is told to be the rank: the nodes
     that bind them (`Module.bindings`)."""
+    if not module.text_says(_may_name_the_rank):
+        return frozenset()
     found: frozenset[ast.AST] = module.memoized(
         "rank variables", module.tree, 0, lambda _tree, _depth: _found(module)
     )
     return found
+
+
+def _may_name_the_rank(text: str) -> bool:
+    return "spawn" in text or "start_processes" in text or "init_process_group" in text
 
 
 def _found(module: Module) -> frozenset[ast.AST]:
