@@ -54,8 +54,6 @@ class _Search:
             ):
                 return True
         if isinstance(expression, ast.Call):
-            if self._module.qualified_name(expression.func) == "builtins.len":
-                return False  # How many GPUs or workers there are is the same everywhere.
             called = self._module.function_called(expression)
             if called is not None:
                 return _word(expression.func) or (
@@ -85,14 +83,23 @@ class _Search:
             return True
         if isinstance(node, ast.Attribute):
             stores = _stores(self._module, node)
-            guards = (guard for store in stores for guard in self._module.guards(store))
-            return any(self.asks(guard.test, depth) for guard in guards)
+            is_own = self._module.class_of_self(node.value) is not None
+            tests = (guard.test for store in stores for guard in self._module.guards(store))
+            return any(self.asks(test, depth) for test in tests if is_own or not _counts(test))
         return any(self.asks(argument, depth) for argument in arguments_for(self._module, node))
 
     def _returns_rank(self, leaving: ast.Return, depth: int) -> bool:
         if leaving.value is not None and self.asks(leaving.value, depth - 1):
             return True
         return any(self.asks(guard.test, 0) for guard in self._module.guards(leaving))
+
+
+def _counts(test: ast.expr) -> bool:
+    """Whether a test asks how many there are, of GPUs or workers for one, which all ranks see alike."""
+    return any(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
+        for node in ast.walk(test)
+    )
 
 
 def identifiers(expression: ast.AST) -> Iterator[str]:
