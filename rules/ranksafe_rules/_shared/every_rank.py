@@ -12,6 +12,7 @@ from ranksafe.semantics.facts import OF_SEVERAL_PROCESSES
 from ranksafe.semantics.guards import Guard
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.structure import Function
+from ranksafe.semantics.walking import FUNCTIONS
 
 from ranksafe_rules._shared.chosen_branches import comes_to
 from ranksafe_rules._shared.processes import (
@@ -29,12 +30,12 @@ from ranksafe_rules._shared.rank_words import (
 from ranksafe_rules._shared.trails.functions import callers_elsewhere
 
 _MAXIMUM_DEPTH: Final = 8
-_FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _STARTERS: Final = frozenset(
     {"spawn", "start_processes", "notebook_launcher", "debug_launcher", "Process", "elastic_launch"}
 )
 """They run the function that they are given in processes of their own; what calls them runs once."""
 _GIVEN_AS: Final = frozenset({"target", "fn", "function", "entrypoint"})
+"""The parameters that take it."""
 _RUNNERS: Final = frozenset({"Fire", "run", "typer", "CLI", "run_main", "record", "launch"})
 """They run the function that they are given in this process (fire, absl, typer, jsonargparse)."""
 _LAUNCH: Final = re.compile(
@@ -327,7 +328,7 @@ def _in_a_rank_block(module: Module, node: ast.AST) -> bool:
     """Blocks that are no guards: ``match rank``, ``for rank in range(world_size)``, a context for one process at a
     time, a loop or comprehension with a condition."""
     current = module.parent(node)
-    while current is not None and not isinstance(current, (*_FUNCTIONS, ast.Lambda)):
+    while current is not None and not isinstance(current, (*FUNCTIONS, ast.Lambda)):
         if isinstance(current, ast.ExceptHandler):
             return True  # Only ranks on which something went wrong come here.
         if isinstance(current, ast.Match) and asks_for_the_rank(module, current.subject):
@@ -347,7 +348,7 @@ def _in_the_other_arm(module: Module, node: ast.AST) -> bool:
     ``if mode == "single": run_alone() else: run_in_a_group()``."""
     made = [call for name in _GROUP_MAKERS for call in module.calls_written(name)]
     current = module.parent(node) if made else None
-    while current is not None and not isinstance(current, _FUNCTIONS):
+    while current is not None and not isinstance(current, FUNCTIONS):
         if isinstance(current, ast.If) and not module.is_inside(node, current.test):
             here = any(module.is_inside(node, statement) for statement in current.body)
             other = current.orelse if here else current.body
@@ -380,7 +381,7 @@ def _keeps_calls(module: Module, decorator: ast.expr) -> bool:
     if any(_ONLY_SOME.search(word) for word in identifiers(decorator)):
         return True
     for maker in module.bindings(decorator)[1] if isinstance(decorator, ast.Name) else ():
-        if not isinstance(maker, _FUNCTIONS):
+        if not isinstance(maker, FUNCTIONS):
             continue
         given = [*maker.args.posonlyargs, *maker.args.args][:1]
         calls = [call for item in given for call in module.calls_written(item.arg)]

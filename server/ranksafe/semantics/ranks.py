@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import FUNCTIONS
 
 _STARTERS = ("torch.multiprocessing.spawn", "torch.multiprocessing.start_processes")
 """They call the function that they are given with the number of the process (torch 2.13.0,
 multiprocessing/spawn.py)."""
 _GROUP = "torch.distributed.init_process_group"
+_WORDS = tuple(name.rpartition(".")[2] for name in (*_STARTERS, _GROUP))
 
 
 def rank_variables(module: Module) -> frozenset[ast.AST]:
@@ -24,7 +26,7 @@ def rank_variables(module: Module) -> frozenset[ast.AST]:
 
 
 def _may_name_the_rank(text: str) -> bool:
-    return "spawn" in text or "start_processes" in text or "init_process_group" in text
+    return any(word in text for word in _WORDS)
 
 
 def _found(module: Module) -> frozenset[ast.AST]:
@@ -32,7 +34,7 @@ def _found(module: Module) -> frozenset[ast.AST]:
     for call in module.calls(*_STARTERS):
         worker = module.argument_node(call, "fn", 0)
         for function in module.bindings(worker)[1] if isinstance(worker, ast.Name) else ():
-            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            if isinstance(function, FUNCTIONS):
                 found += [*function.args.posonlyargs, *function.args.args][:1]
     for call in module.calls(_GROUP):
         rank = module.argument_node(call, "rank", 4)
