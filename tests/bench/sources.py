@@ -82,14 +82,15 @@ def copy_tree(packages: Path, names: list[str], folder: Path) -> Path:
 
 
 def copy_sample(tree: Path, folder: Path, lines: int) -> int:
-    """Every so-manieth file of a tree up to about ``lines`` lines; the number of lines."""
+    """Files from all parts of a tree with about ``lines`` lines together; the number of lines."""
     files = sorted(tree.rglob("*.py"))
     sizes = {file: len(file.read_bytes().splitlines()) for file in files}
-    step = max(1, round(sum(sizes.values()) / lines))
-    total = 0
-    for file in files[::step]:
-        if total >= lines:
-            break
+    share = lines / sum(sizes.values())
+    passed = total = 0
+    for file in files:
+        passed += sizes[file]
+        if total + sizes[file] / 2 > passed * share:
+            continue
         total += sizes[file]
         target = folder / file.relative_to(tree)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -164,7 +164,7 @@ def noisy_analyzer(project: Project | None = None) -> Analyzer:
         WhereSamplersGo(),
     ]
     folders = [RuleFolder(rule, Path("noisy"), "noisy") for rule in rules]
-    return Analyzer(Registry.of(folders), Configuration(), LaunchContext(), project)
+    return Analyzer(Registry(folders=folders), Configuration(), LaunchContext(), project)
 
 
 @dataclass(frozen=True)

@@ -246,7 +246,7 @@ def test_a_caller_is_checked_again_when_what_was_read_of_a_method_is_edited(
 ) -> None:
     rule = CallsOfMethods(looks_inside)
     folders = [RuleFolder(rule, Path("calls"), "calls")]
-    analyzer = Analyzer(Registry.of(folders), Configuration(), LaunchContext())
+    analyzer = Analyzer(Registry(folders=folders), Configuration(), LaunchContext())
     analysis = analyzer.open(Path("train.py"), METHODS)
     assert rule.asked == 1
     edited(analysis, METHODS, line, new)

@@ -132,3 +132,24 @@ def test_what_decides_findings_is_part_of_the_key(
     with (copy / file).open("a", encoding="utf-8") as edited:
         edited.write("\n")
     assert rules_fingerprint(registry) != before
+
+
+def test_what_rules_share_is_part_of_the_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    helper = tmp_path / "plug_shared" / "_shared" / "words.json"
+    helper.parent.mkdir(parents=True)
+    (tmp_path / "plug_shared" / "__init__.py").touch()
+    helper.write_text("[]", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    registry = Registry.of_packages(["plug_shared"])
+    before = rules_fingerprint(registry)
+    helper.write_text("[1]", encoding="utf-8")
+    assert rules_fingerprint(registry) != before
+
+
+def test_a_kept_answer_imports_no_rule(many: Path, call: Call, tmp_path: Path) -> None:
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONPROFILEIMPORTTIME": "1"}
+    of_rules = "ranksafe_rules._shared"
+    assert of_rules in call("check", **cache).error
+    assert of_rules not in call("check", **cache).error

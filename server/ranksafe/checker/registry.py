@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 from ranksafe.checker.configuration import selector_matches
@@ -16,15 +16,15 @@ BUILT_IN_PACKAGE = "ranksafe_rules"
 _SUPPRESSION_RULE = "ranksafe.checker.unused_suppression"
 
 
-@dataclass(frozen=True, slots=True)
 class Registry:
-    """The rules, sorted by code."""
+    """The rules, sorted by code. They are imported when one is asked for: a check whose results were all kept does
+    without."""
 
-    rules: tuple[RuleFolder, ...]
-    problems: tuple[str, ...] = ()
-    """Plug-ins and folders that could not be used, each with the reason; for the log."""
-    _by_code: dict[str, RuleFolder] = field(default_factory=dict, repr=False, compare=False)
-    _by_name: dict[str, RuleFolder] = field(default_factory=dict, repr=False, compare=False)
+    def __init__(self, packages: Sequence[str] = (), folders: Sequence[RuleFolder] = ()) -> None:
+        """The rules in ``folders``, and those in the folders of the named packages; of two rules with one code or name
+        the first stays."""
+        self._packages = packages
+        self._folders = folders
 
     @classmethod
     def load(cls, entry_points: bool = True) -> Registry:
@@ -39,11 +39,31 @@ class Registry:
         return cls.of_packages(packages)
 
     @classmethod
-    def of_packages(cls, packages: list[str]) -> Registry:
-        """The rules in the folders of the named packages; of two rules with one code or name the first stays."""
-        folders = [_own_rule()]
+    def of_packages(cls, packages: Sequence[str]) -> Registry:
+        """The rules of these packages, and the one that lives in the checker."""
+        return cls(packages, [_own_rule()])
+
+    @property
+    def rules(self) -> tuple[RuleFolder, ...]:
+        """All rules."""
+        return self._imported[0]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """Plug-ins and folders that could not be used, each with the reason; for the log."""
+        return self._imported[1]
+
+    @property
+    def paths(self) -> list[Path]:
+        """The folders below which all files of the rules are; nothing is imported to know them."""
+        roots = [root for package in self._packages for root in _roots_of(package)]
+        return roots + [folder.path for folder in self._folders]
+
+    @cached_property
+    def _imported(self) -> tuple[tuple[RuleFolder, ...], tuple[str, ...]]:
+        folders = list(self._folders)
         problems: list[str] = []
-        for package in packages:
+        for package in self._packages:
             try:
                 found = list(_folders_of(package))
             except Exception as error:  # a plug-in may raise anything
@@ -60,18 +80,16 @@ class Registry:
                     problems.append(f"{module_name}: its code or name is that of {taken}")
                 else:
                     folders.append(folder)
-        return cls.of(folders, problems)
+        folders.sort(key=lambda folder: folder.metadata.code)
+        return tuple(folders), tuple(problems)
 
-    @classmethod
-    def of(cls, folders: list[RuleFolder], problems: list[str] | None = None) -> Registry:
-        """A registry of exactly these folders."""
-        ordered = tuple(sorted(folders, key=lambda folder: folder.metadata.code))
-        return cls(
-            ordered,
-            tuple(problems or ()),
-            {folder.metadata.code: folder for folder in ordered},
-            {folder.metadata.name: folder for folder in ordered},
-        )
+    @cached_property
+    def _by_code(self) -> dict[str, RuleFolder]:
+        return {folder.metadata.code: folder for folder in self.rules}
+
+    @cached_property
+    def _by_name(self) -> dict[str, RuleFolder]:
+        return {folder.metadata.name: folder for folder in self.rules}
 
     def by_code(self, code: str) -> RuleFolder | None:
         """The rule with this code (``RS201``, in any case)."""
@@ -104,14 +122,21 @@ def _own_rule() -> RuleFolder:
 
 def _folders_of(package: str) -> Iterator[tuple[str, Path]]:
     """Module names and paths of the folders with a ``rule.py``, one or two levels down."""
-    found = importlib.util.find_spec(package)
-    if found is None:
+    roots = _roots_of(package)
+    if not roots:
         raise ModuleNotFoundError(f"no package named {package}")
-    for root in found.submodule_search_locations or ():
+    for root in roots:
         for pattern in ("*/rule.py", "*/*/rule.py"):
-            for file in sorted(Path(root).glob(pattern)):
+            for file in sorted(root.glob(pattern)):
                 parts = file.parent.relative_to(root).parts
                 yield ".".join((package, *parts)), file.parent
+
+
+def _roots_of(package: str) -> list[Path]:
+    """The package's folders; none where there is no such package."""
+    found = importlib.util.find_spec(package)
+    locations = found.submodule_search_locations if found is not None else None
+    return [Path(root) for root in locations or ()]
 
 
 def _clash(folder: RuleFolder, others: list[RuleFolder]) -> str | None:

@@ -37,17 +37,19 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 def rules_fingerprint(registry: Registry) -> str:
     """Changes when ranksafe, the interpreter (whose parser is used) or a rule changes.
 
-    Files are told by size and time, so that an edited checkout is noticed as well as a new version.
+    Files are told by size and time, so that an edited checkout is noticed as well as a new version; no rule is
+    imported for it.
     """
     digest = hashlib.sha256(f"{_FORMAT} {__version__} {sys.version}".encode())
-    decisive = [Path(ranksafe.__file__).parent / name for name in _FOLDERS_THAT_DECIDE]
-    folders = [folder for top in decisive for folder, _, _ in sorted(os.walk(top))]
-    folders += [str(folder.path) for folder in registry.rules]
-    for folder in folders:
-        for entry in sorted(os.scandir(folder), key=lambda entry: entry.name):
-            if entry.name.endswith((".py", ".json")):
-                stat = entry.stat()
-                digest.update(f"{entry.path} {stat.st_size} {stat.st_mtime_ns}".encode())
+    own = [Path(ranksafe.__file__).parent / name for name in _FOLDERS_THAT_DECIDE]
+    for folder in own + registry.paths:
+        for place, inner, names in os.walk(folder):
+            inner.sort()
+            for name in sorted(names):
+                if name.endswith((".py", ".json")):
+                    file = Path(place, name)
+                    stat = file.stat()
+                    digest.update(f"{file} {stat.st_size} {stat.st_mtime_ns}".encode())
     return digest.hexdigest()
 
 

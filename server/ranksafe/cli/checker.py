@@ -108,7 +108,9 @@ class Checker:
         return self._projects[root]
 
     def look_ahead(self, roots: Iterable[Path]) -> None:
-        """Find out about projects what nearly every file asks, before other processes take this one over."""
+        """Import the rules, and find out about projects what nearly every file asks, before other processes take this
+        one over."""
+        _ = self.registry.rules
         for root in roots:
             project = self._project(root)
             project.trains_with_trainer("")

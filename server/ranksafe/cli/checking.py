@@ -172,7 +172,7 @@ def _check_in_pool(jobs: Sequence[Job], workers: int, checker: Checker) -> Itera
     from concurrent.futures import ProcessPoolExecutor
 
     global _worker_checker
-    # Forked workers have everything imported and loaded already; macOS and Windows cannot fork safely.
+    # Forked workers have everything imported already; macOS and Windows cannot fork safely.
     processes = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     if sys.platform == "linux":
         checker.look_ahead({job.context.root for job in jobs})
