@@ -12,8 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ranksafe.runs.explain.doubt import standings
 from ranksafe.runs.explain.signatures.signature import signatures_about
+from ranksafe.runs.rehearsals.doubt import standings
 
 from tests.hardening.measured import ROOT
 
@@ -74,7 +74,7 @@ def all_patterns() -> list[Found]:
         found.setdefault(key, Found(pattern, "ranksafe.runs.explain.signatures", frozenset()))
     for pattern in (each.pattern for each in standings()):
         key = (pattern.pattern, pattern.flags)
-        found.setdefault(key, Found(pattern, "ranksafe.runs.explain.doubt", frozenset()))
+        found.setdefault(key, Found(pattern, "ranksafe.runs.rehearsals.doubt", frozenset()))
     return list(found.values())
 
 

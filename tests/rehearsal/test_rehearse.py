@@ -18,10 +18,10 @@ import pytest
 import yaml
 from ranksafe.checker.registry import Registry
 from ranksafe.rehearsal.settings import Isolation, RehearsalOptions
-from ranksafe.runs.explain.rehearsed import NOT_SIMULATED
 from ranksafe.runs.model import Outcome, RunEvent, RunRequest, RunResult
 from ranksafe.runs.proofs.environment import overlay_for
 from ranksafe.runs.proofs.header import ExpectedException, Launch, RunsOn, read_header
+from ranksafe.runs.rehearsals.verdict import NOT_SIMULATED
 from ranksafe.runs.start import Run, start_run
 
 from .conftest import RehearsalEnvironment

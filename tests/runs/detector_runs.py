@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranksafe.runs import agent
-from ranksafe.runs.explain.comparisons import compare_ranks
+from ranksafe.runs.compared_ranks.comparisons import compare_ranks
 from ranksafe.runs.explain.evidence import Evidence, load_evidence, parse_entry
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.silent import silent_failures

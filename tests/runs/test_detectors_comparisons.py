@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ranksafe.runs.compared_ranks.comparisons import compare_ranks
 from ranksafe.runs.explain.collective_order import RECORD
-from ranksafe.runs.explain.comparisons import compare_ranks
 from ranksafe.runs.explain.evidence import Evidence, load_evidence
 
 START: dict[str, Any] = {

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from ranksafe.rehearsal.settings import Confirm, RehearsalOptions
-from ranksafe.runs.explain.confirmation import with_second_run
-from ranksafe.runs.explain.doubt import Doubt, standings
-from ranksafe.runs.explain.rehearsed import Verdict
 from ranksafe.runs.model import Failure, Frame, Outcome, RunRequest, RunResult
-from ranksafe.runs.second_run import second_run
+from ranksafe.runs.rehearsals.confirmation import with_second_run
+from ranksafe.runs.rehearsals.doubt import Doubt, standings
+from ranksafe.runs.rehearsals.second_run import second_run
+from ranksafe.runs.rehearsals.verdict import Verdict
 
 from .test_rehearsed import RunFolder, _raised
 

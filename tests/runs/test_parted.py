@@ -10,8 +10,8 @@ from types import CodeType, FrameType
 from typing import Any
 
 import pytest
-from ranksafe.runs.explain.parted import Parting, Way, parting_of
-from ranksafe.runs.explain.trails import Trail, parting_of_trails
+from ranksafe.runs.compared_ranks.parted import Parting, Way, parting_of
+from ranksafe.runs.compared_ranks.trails import Trail, parting_of_trails
 from ranksafe.runs.model import Frame
 
 

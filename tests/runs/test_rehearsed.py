@@ -10,9 +10,9 @@ import pytest
 from ranksafe.runs.explain import explain
 from ranksafe.runs.explain.evidence import load_evidence
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.rehearsed import NOT_SIMULATED, Verdict, judged, load_rehearsal
 from ranksafe.runs.explain.silent import with_silent_failures
 from ranksafe.runs.model import Outcome
+from ranksafe.runs.rehearsals.verdict import NOT_SIMULATED, Verdict, judged, load_rehearsal
 
 USER_FILE = "/home/user/train.py"
 OUR_FILE = "/opt/ranksafe/rehearsal/inject/ranksafe_rehearsal/communication.py"

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ranksafe.runs.compared_ranks.branches import parting
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.model import Frame
 from ranksafe.runs.watch.beat import Wait, beat_from
-from ranksafe.runs.watch.branches import parting
 from ranksafe.runs.watch.deadlock import stuck_ranks
 from ranksafe.runs.watch.live import LiveView, in_one_line
 from ranksafe.runs.watch.standing import STILL_SECONDS, Kind, Standing, WatchedRank, ranks_text

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ranksafe.localization import Translated
+from ranksafe.runs.compared_ranks.ways_parted import with_parting
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.ways_parted import with_parting
 from ranksafe.runs.model import Failure, Frame
 
 _PROGRAM = """\

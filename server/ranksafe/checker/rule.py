@@ -70,7 +70,7 @@ class RuleMetadata:
     """Regular expressions of failure texts that prove this rule in a run."""
     silent_kinds: tuple[str, ...] = ()
     """Kinds of what a run's detectors see go wrong without an error where this rule is right
-    (`ranksafe.runs.explain.comparisons`, `ranksafe_agent.detectors`)."""
+    (`ranksafe.runs.compared_ranks.comparisons`, `ranksafe_agent.detectors`)."""
     symptom: Symptom | None = None
     """None: nothing, the rule is about the file itself."""
 

@@ -66,7 +66,7 @@ class Testimonies:
 
 def testimony_of(result: RunResult) -> dict[Path, Testimony]:
     """What a run says, by file; of one that was no rehearsal nothing, nor of files that were edited since."""
-    from ranksafe.runs.executed_lines import lines_of_all, unchanged_text
+    from ranksafe.runs.compared_ranks.executed_lines import lines_of_all, unchanged_text
     from ranksafe.runs.model import Outcome
 
     directory = result.run_directory

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranksafe.localization import Translated
+from ranksafe.runs.compared_ranks.comparisons import compare_ranks
+from ranksafe.runs.compared_ranks.ways_parted import with_parting
 from ranksafe.runs.explain import explain, lost_node
-from ranksafe.runs.explain.comparisons import compare_ranks
 from ranksafe.runs.explain.evidence import Evidence, load_evidence
 from ranksafe.runs.explain.job_end import load_job_end, with_job_end
 from ranksafe.runs.explain.locate import UserCode
 from ranksafe.runs.explain.out_of_sight import STATUSES as OUT_OF_SIGHT
 from ranksafe.runs.explain.out_of_sight import last_words, out_of_sight
-from ranksafe.runs.explain.rehearsed import Verdict, judged, load_rehearsal, memory_peaks
 from ranksafe.runs.explain.remote_paths import with_local_files
 from ranksafe.runs.explain.silent import with_silent_failures
-from ranksafe.runs.explain.ways_parted import with_parting
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.model import (
     Failure,
@@ -28,6 +27,8 @@ from ranksafe.runs.model import (
     Unreached,
 )
 from ranksafe.runs.predicted import led_by_its_rule, with_predicted_rule
+from ranksafe.runs.rehearsals.memory import memory_peaks
+from ranksafe.runs.rehearsals.verdict import Verdict, judged, load_rehearsal
 from ranksafe.runs.unreached import unreached, unreached_in_words
 
 

@@ -13,9 +13,9 @@ from ranksafe.checker.configuration import Configuration
 from ranksafe.checker.finding import Finding
 from ranksafe.checker.registry import Registry
 from ranksafe.launch.context import LaunchContext, Launcher
+from ranksafe.runs.compared_ranks.ways_parted import KINDS as OF_ORDER
 from ranksafe.runs.explain.collective_order import GROUPS_KIND
 from ranksafe.runs.explain.signatures import candidates_of
-from ranksafe.runs.explain.ways_parted import KINDS as OF_ORDER
 from ranksafe.runs.model import Failure, Frame
 from ranksafe.source.position import Range
 

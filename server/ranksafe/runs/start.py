@@ -18,14 +18,14 @@ from ranksafe.runs.directory import new_run_directory, release
 from ranksafe.runs.errors import RunCancelled, RunNotPossible
 from ranksafe.runs.explain.evidence import parse_entry
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.rehearsed import Verdict
 from ranksafe.runs.launch_plan import Plan
 from ranksafe.runs.log import CombinedLog, blot_out
 from ranksafe.runs.model import RunEvent, RunRequest, RunResult
 from ranksafe.runs.records.recorder import Recorder
 from ranksafe.runs.records.redaction import secret_values, without
+from ranksafe.runs.rehearsals.second_run import carried_out, second_run
+from ranksafe.runs.rehearsals.verdict import Verdict
 from ranksafe.runs.remote.record import read_record
-from ranksafe.runs.second_run import carried_out, second_run
 from ranksafe.runs.targets import target_named
 from ranksafe.runs.targets.protocol import (
     GoesOn,

@@ -13,7 +13,7 @@ from ranksafe.checker.finding import Level
 from ranksafe.checker.registry import Registry
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
-from ranksafe.runs.executed_lines import Executed, lines_of_any, unchanged_text
+from ranksafe.runs.compared_ranks.executed_lines import Executed, lines_of_any, unchanged_text
 from ranksafe.runs.model import Unreached
 
 _MOST_SHOWN: Final = 5

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ranksafe.localization import Language, Translated
+from ranksafe.runs.compared_ranks.branches import parting
 from ranksafe.runs.explain.locate import UserCode, innermost_user_frame, place
 from ranksafe.runs.model import Failure, Frame
-from ranksafe.runs.watch.branches import parting
 from ranksafe.runs.watch.deadlock import family
 from ranksafe.runs.watch.standing import Kind, Standing, ranks_text
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ranksafe.localization import Translated
+from ranksafe.runs.compared_ranks.ways_parted import with_parting
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.ways_parted import with_parting
 from ranksafe.runs.model import Failure, RunEvent, RunRequest
 from ranksafe.runs.predicted import with_predicted_rule
 from ranksafe.runs.watch.devices import devices_in_use

@@ -3,7 +3,7 @@
 Where two ranks part is where these lists part, after the last collective that both called alike. It is a ring in a file
 mapped into memory, as the collectives' (``detectors.collectives``), so that it is there however the process ends.
 
-`RECORD` and `CALL` are read by ``ranksafe.runs.explain.trails``.
+`RECORD` and `CALL` are read by ``ranksafe.runs.compared_ranks.trails``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Detectors for what goes wrong without an error.
 
 What one rank can see alone it writes into its journal as a ``silent-failure`` event. What shows only between ranks is
-written down by each rank for itself and compared after the run (``ranksafe.runs.explain.comparisons``): a detector
-never communicates, so the script makes the same collectives with and without it.
+written down by each rank for itself and compared after the run (``ranksafe.runs.compared_ranks``): a detector never
+communicates, so the script makes the same collectives with and without it.
 
 ``cheap`` detectors ride along in real runs; the others compute on the script's tensors and are for rehearsals.
 """

@@ -11,25 +11,16 @@ from ranksafe.localization import Language, Translated, both
 from ranksafe.rehearsal.settings import SETTINGS_FILE
 from ranksafe.runs.explain import limits
 from ranksafe.runs.explain.collective_order import KIND as PARTED
-from ranksafe.runs.explain.doubt import Doubt, Uncaught, cause, doubt_about, uncaught_from
 from ranksafe.runs.explain.evidence import (
     Evidence,
     entries_of,
-    frames_from,
     parse_entry,
     read_tail,
     translated_from,
 )
 from ranksafe.runs.explain.hangs import are_side_by_side, waiting_ranks
-from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.model import (
-    Failure,
-    MemoryBlocks,
-    MemoryLine,
-    MemoryPeak,
-    MemoryTimeline,
-    Outcome,
-)
+from ranksafe.runs.model import Failure, Outcome
+from ranksafe.runs.rehearsals.doubt import Doubt, Uncaught, cause, doubt_about, uncaught_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,48 +123,6 @@ def judged(
     return Verdict(outcome, list(failures), None, modified, (*said, *missing, *survived), doubt)
 
 
-def memory_peaks(
-    rehearsal: Rehearsal, evidence: Evidence, user_code: UserCode
-) -> tuple[MemoryPeak, ...]:
-    """What every rank held of its devices at most; empty where the run was no forecast."""
-    ranks = {rank.pid: rank.rank for rank in evidence.ranks.values() if rank.pid is not None}
-    peaks = [
-        MemoryPeak(
-            rank=ranks.get(pid, event.get("rank") or 0),
-            device=device,
-            frames=user_code.marked(frames_from(event["frames"])),
-            phases={name: (pair[0], pair[1]) for name, pair in event["phases"].items()},
-            **{name: event[name] for name in _OF_A_PEAK},
-            lines=tuple(
-                MemoryLine(
-                    part=line["part"],
-                    size=line["size"],
-                    blocks=line["blocks"],
-                    frames=user_code.marked(frames_from(line["frames"])),
-                )
-                for line in event["lines"]
-            ),
-            blocks=tuple(
-                MemoryBlocks(part, size, count, frames_from(event["places"].get(str(place))))
-                for part, size, place, count in event["blocks"]
-            ),
-            timeline=_timeline(rehearsal.timelines.get((pid, device))),
-        )
-        for (pid, device), event in rehearsal.memory.items()
-    ]
-    return tuple(sorted(peaks, key=lambda peak: (peak.rank, peak.device)))
-
-
-def _timeline(event: Mapping[str, Any] | None) -> MemoryTimeline | None:
-    if event is None:
-        return None
-    return MemoryTimeline(
-        moments=tuple(event["moments"]),
-        parts={part: tuple(sizes) for part, sizes in event["parts"].items()},
-        steps=tuple((moment, step) for moment, step in event["steps"]),
-    )
-
-
 def limit_of(doubt: Doubt) -> Failure:
     """A failure that comes of the rehearsal, as a limit that says of what."""
     kind = "refused" if any(each.is_refusal for each in doubt.touches) else "stand-in"
@@ -251,11 +200,6 @@ def _events(directory: Path) -> Iterator[dict[str, Any]]:
     return iter(sorted(found, key=lambda event: float(event.get("time") or 0)))
 
 
-_OF_A_PEAK = (
-    *("allocated", "reserved", "refused", "retries", "phase", "step", "steps", "groups"),
-    *("convolves", "compiled", "parts"),
-)
-"""What an event and a `MemoryPeak` have under the same names."""
 _OWN_TIMEOUT = "collective-timeout"
 _OF_THE_WHOLE_RUN = frozenset({"host-memory", "disk", "isolation"})
 """Limits that end a run from outside."""

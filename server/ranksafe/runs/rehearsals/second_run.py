@@ -10,10 +10,10 @@ from typing import Protocol
 from ranksafe.localization import Translated
 from ranksafe.rehearsal.settings import Confirm
 from ranksafe.runs.errors import RunNotPossible
-from ranksafe.runs.explain.confirmation import with_second_run
-from ranksafe.runs.explain.doubt import Doubt
-from ranksafe.runs.explain.rehearsed import Verdict
 from ranksafe.runs.model import Outcome, RunRequest, RunResult
+from ranksafe.runs.rehearsals.confirmation import with_second_run
+from ranksafe.runs.rehearsals.doubt import Doubt
+from ranksafe.runs.rehearsals.verdict import Verdict
 
 _TIMES = 2.0
 """The longest that the second run may take, in terms of what the first took until it failed."""

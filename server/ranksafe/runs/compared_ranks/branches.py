@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ranksafe.runs.explain.parted import Loop, covers, scope_at, tree_of
+from ranksafe.runs.compared_ranks.parted import Loop, covers, scope_at, tree_of
 from ranksafe.runs.model import Frame
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from ranksafe.localization import Language, Translated
-from ranksafe.runs.executed_lines import Executed, executed_lines
+from ranksafe.runs.compared_ranks.executed_lines import Executed, executed_lines
+from ranksafe.runs.compared_ranks.parted import Parting, Way, parting_of
+from ranksafe.runs.compared_ranks.trails import Trail, are_together, parting_of_trails, trails_of
 from ranksafe.runs.explain.collective_order import Mismatch
 from ranksafe.runs.explain.evidence import frames_from
 from ranksafe.runs.explain.locate import UserCode
-from ranksafe.runs.explain.parted import Parting, Way, parting_of
-from ranksafe.runs.explain.trails import Trail, are_together, parting_of_trails, trails_of
 from ranksafe.runs.model import Failure, Frame
 
 KINDS: Final = frozenset(
@@ -127,7 +127,7 @@ def _with_place(
     own = (failure.filename, failure.line)
     related = tuple(dict.fromkeys(line for line in lines if line != own))
     more = [met] if met is not None else []
-    # The branch may be named already (`ranksafe.runs.watch.branches`).
+    # The branch may be named already (`ranksafe.runs.compared_ranks.branches`).
     said = ("at line {}", "第 {} 行走了")
     if found is not None and not any(
         words.format(line) in failure.message for line in found.lines for words in said

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from ranksafe.localization import Translated, both
 from ranksafe.runs.explain import limits
-from ranksafe.runs.explain.doubt import Doubt, cause
-from ranksafe.runs.explain.rehearsed import Verdict, limit_of
 from ranksafe.runs.model import Failure, Outcome, RunResult
+from ranksafe.runs.rehearsals.doubt import Doubt, cause
+from ranksafe.runs.rehearsals.verdict import Verdict, limit_of
 
 
 def with_second_run(verdict: Verdict, doubt: Doubt, second: RunResult | None) -> Verdict:

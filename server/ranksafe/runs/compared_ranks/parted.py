@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ranksafe.localization import Translated
-from ranksafe.runs.executed_lines import Executed
+from ranksafe.runs.compared_ranks.executed_lines import Executed
 from ranksafe.runs.model import Frame
 
 _LARGEST_FILE = 2_000_000

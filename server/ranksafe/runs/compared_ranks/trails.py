@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ranksafe.runs.compared_ranks.parted import Parting, Way, decided_by, in_loops
 from ranksafe.runs.explain.collective_order import calls_of
 from ranksafe.runs.explain.evidence import entries_of
-from ranksafe.runs.explain.parted import Parting, Way, decided_by, in_loops
 from ranksafe.source.plain_files import open_plain
 
 RECORD = struct.Struct("<III")
