@@ -38,6 +38,16 @@ def viewed(node: ast.expr | None) -> ast.expr | None:
     return node if isinstance(current, ast.Name) else None
 
 
+def slice_of(node: ast.expr) -> ast.expr | None:
+    """Of a tensor argument, the slice of the variable (`viewed`) that it is a view of; None where it is all of it."""
+    found = None
+    base = viewed(node)
+    for part in ast.walk(node):
+        if isinstance(part, ast.Subscript) and part.value is base and _is_slice(part.slice):
+            found = part.slice
+    return found
+
+
 def _is_slice(index: ast.expr) -> bool:
     items = index.elts if isinstance(index, ast.Tuple) else [index]
     return any(isinstance(item, ast.Slice) for item in items)
@@ -49,11 +59,14 @@ def names_in(tensor: ast.expr) -> frozenset[str]:
 
 
 class TensorUses:
-    """Uses of one tensor in a function."""
+    """Uses of one tensor in a function, or of a slice of it."""
 
-    def __init__(self, module: Module, tensor: ast.expr, *, only_changes: bool) -> None:
+    def __init__(
+        self, module: Module, tensor: ast.expr, part: ast.expr | None = None, *, only_changes: bool
+    ) -> None:
         self._module = module
         self._written = unparsed(tensor)
+        self._part = part
         self._only_changes = only_changes
         """The operation only reads it: reading it meanwhile is right."""
 
@@ -102,6 +115,8 @@ class TensorUses:
     def _of_part(self, part: ast.Attribute | ast.Subscript) -> bool | None:
         """Whether an item, an attribute or a method needs the tensor; None where it is only another view of it."""
         if isinstance(part, ast.Subscript):
+            if self._part is not None and unparsed(part.slice) != unparsed(self._part):
+                return False  # another part of the tensor, as far as is known
             return True if isinstance(part.ctx, (ast.Store, ast.Del)) else None
         call = self._module.parent(part)
         if not (isinstance(call, ast.Call) and call.func is part):
@@ -147,9 +162,8 @@ class TensorUses:
             if position is None or position >= len(names):
                 return False
             given = names[position]
-        inner = TensorUses(
-            self._module, ast.Name(given, ast.Load()), only_changes=self._only_changes
-        )
+        name = ast.Name(given, ast.Load())
+        inner = TensorUses(self._module, name, self._part, only_changes=self._only_changes)
         for statement in function.body:
             if waits_in(statement):
                 return False

@@ -111,16 +111,26 @@ def _harm(module: Module, call: ast.Call, operation: Operation, handle: Handle) 
     if given is None and call.args:
         given = call.args[0]
     for part in given.elts if isinstance(given, (ast.List, ast.Tuple)) else [given]:
-        tensor = part if isinstance(part, ast.Attribute) else viewed(part)
-        if isinstance(tensor, (ast.Name, ast.Attribute)):
+        for tensor in _tensors(module, part):
             if _is_read_behind(module, call, scope, tensor):
                 return ""
     return None
 
 
+def _tensors(module: Module, part: ast.expr | None) -> Iterator[ast.Name | ast.Attribute]:
+    """The variable or attribute that an argument is, or is a view of, and what that is a view of."""
+    tensor = part if isinstance(part, ast.Attribute) else viewed(part)
+    if isinstance(tensor, (ast.Name, ast.Attribute)):
+        yield tensor
+    if isinstance(tensor, ast.Name):
+        assigned = module.flow.assigned_values(tensor)
+        base = viewed(assigned[0]) if len(assigned) == 1 else None
+        if isinstance(base, (ast.Name, ast.Attribute)):
+            yield base
+
+
 def _harm_of_send(module: Module, call: ast.Call, handle: Handle) -> str | None:
-    tensor = viewed(_SENT.of(call))
-    if tensor is not None and changed_behind(module, call, tensor):
+    if changed_behind(module, call, _SENT.of(call)):
         return CHANGED
     if isinstance(handle.holder, ast.Attribute):
         return None

@@ -7,7 +7,14 @@ from collections.abc import Iterator
 
 from ranksafe.rank_flow.async_handles import Handle, looked_at
 from ranksafe.rank_flow.operations import Operation
-from ranksafe.rank_flow.tensor_uses import TensorUses, names_in, stored_in, viewed, waits_in
+from ranksafe.rank_flow.tensor_uses import (
+    TensorUses,
+    names_in,
+    slice_of,
+    stored_in,
+    viewed,
+    waits_in,
+)
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.walking import FUNCTIONS
 
@@ -28,33 +35,39 @@ def used_before_wait(module: Module, call: ast.Call, operation: Operation, handl
             continue
         if operation.root is not None and operation.root.of(call) is argument:
             continue
-        tensor = viewed(argument)
-        if tensor is not None and _Search(module, call, handle, tensor, output is argument).found():
+        if _Search(module, call, handle, argument, output is argument).found():
             return True
     return False
 
 
-def changed_behind(module: Module, call: ast.Call, tensor: ast.expr) -> bool:
+def changed_behind(module: Module, call: ast.Call, tensor: ast.expr | None) -> bool:
     """Whether statements behind a call for which nobody waits may change a tensor that it is reading."""
-    return _Search(module, call, Handle("dropped"), tensor, written=False).found()
+    return (
+        tensor is not None
+        and _Search(module, call, Handle("dropped"), tensor, written=False).found()
+    )
 
 
 class _Search:
     """Goes through the statements behind the call, in the order in which they run."""
 
     def __init__(
-        self, module: Module, call: ast.Call, handle: Handle, tensor: ast.expr, written: bool
+        self, module: Module, call: ast.Call, handle: Handle, argument: ast.expr, written: bool
     ) -> None:
         self._module = module
         self._call = call
-        self._names = names_in(tensor)
-        self._uses = TensorUses(module, tensor, only_changes=not written)
         self._holder = handle.holder
+        self._names: frozenset[str] = frozenset()
+        self._uses: TensorUses | None = None
+        tensor, part = viewed(argument), slice_of(argument)
+        if tensor is not None:
+            self._names = names_in(tensor) | (frozenset() if part is None else names_in(part))
+            self._uses = TensorUses(module, tensor, part, only_changes=not written)
 
     def found(self) -> bool:
         """Whether a use comes before anything that may wait."""
         statement = _statement_of(self._module, self._call)
-        if statement is None:
+        if statement is None or self._uses is None:
             return False
         for following in _following(self._module, statement, self._names):
             if self._may_wait(following):
