@@ -15,9 +15,6 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
-KEPT_ASIDE = HERE / "kept_aside"
-"""Sets of pairs that were written by people who did not know the analysis, and scored once before it was looked at
-what is in them; folders in the order of the scores."""
 INCORRECT, CORRECTED = "incorrect", "corrected"
 
 _KEYS = {

@@ -14,7 +14,6 @@ import pytest
 from tests.rank_bench.execute import execute
 from tests.rank_bench.execution import Execution
 from tests.rank_bench.header import (
-    KEPT_ASIDE,
     Pair,
     Program,
     Shows,
@@ -38,8 +37,6 @@ from tests.rank_bench.mutants import Source, make_mutants, mutate
 from tests.rank_bench.peers import concerns_ranks
 from tests.rank_bench.rank_bench import NO_RULES
 
-ALIKE = frozenset({"one_shard_for_two_ranks"})
-"""Pairs whose programs differ only in how many files they write; the header says that no analysis can tell them."""
 CORE = 8
 """Pairs that the gate executes, each of another kind."""
 
@@ -97,24 +94,6 @@ def test_nothing_is_said_that_is_not_so(pairs: list[Pair]) -> None:
     ]
     assert not noise
     assert not {name: found for name, found in lint(read_idioms()).items() if found}
-
-
-@pytest.mark.torch
-@pytest.mark.long
-@pytest.mark.parametrize("folder", sorted(KEPT_ASIDE.iterdir()), ids=lambda folder: folder.name)
-def test_claims_of_what_was_kept_aside_hold(folder: Path, torch_python: Path) -> None:
-    assert not wrong_claims(both(read_pairs(folder)), torch_python)
-
-
-@pytest.mark.parametrize("folder", sorted(KEPT_ASIDE.iterdir()), ids=lambda folder: folder.name)
-def test_twins_of_what_was_kept_aside_are_clean(folder: Path) -> None:
-    scores = score_pairs(read_pairs(folder))
-    assert not [
-        f"{score.pair.name}: {message}"
-        for score in scores
-        if score.pair.name.rpartition("/")[2] not in ALIKE
-        for message in score.noise_on_twin
-    ]
 
 
 def message(code: str, row: int, file: str = "incorrect.py") -> Message:

@@ -135,6 +135,10 @@ NOT_YET = {
     ("RS512", "keyword arguments"): "the parameter is found by its place",
 }
 """By rule and way to write: why findings change. A row that nothing needs any more has to go."""
+NOT_YET_IN_PROGRAMS = {
+    "RS410": "whether a step may fail depends on batches of a list that another function fills"
+}
+"""By rule: why findings in the benchmark are lost where functions are extracted, while its cases show nothing of it."""
 
 
 def ways_of_cases() -> Iterator[object]:
@@ -170,7 +174,7 @@ def test_cases_written_otherwise(code: str, kinds: list[str], tmp_path: Path) ->
 @pytest.mark.long
 @pytest.mark.parametrize("area", benchmark_areas())
 def test_programs_of_the_benchmark_written_otherwise(area: str, tmp_path: Path) -> None:
-    not_yet = {code for code, kind in NOT_YET if kind == EXTRACTED}
+    not_yet = {*NOT_YET_IN_PROGRAMS, *(code for code, kind in NOT_YET if kind == EXTRACTED)}
     for number, kind in enumerate(REWRITINGS):
         for flip in flips(benchmark_programs(area), tmp_path / f"{number}", [kind]):
             assert kind == EXTRACTED, flip

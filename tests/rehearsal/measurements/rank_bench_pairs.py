@@ -1,6 +1,6 @@
-"""Rehearses pairs of the kept-aside rank bench as a user would, and says what was seen, where and by which rule.
+"""Rehearses pairs of the rank bench as a user would, and says what was seen, where and by which rule.
 
-    PYTHONPATH=. RANKSAFE_TEST_TORCH_PYTHON=… python tests/rehearsal/measurements/kept_aside.py --sample 20 --seed 1
+    PYTHONPATH=. RANKSAFE_TEST_TORCH_PYTHON=… python tests/rehearsal/measurements/rank_bench_pairs.py --sample 20 --seed 1
 
 Both twins of a pair run with ``ranksafe rehearse`` and default options, one after the other; ``--steps N`` goes through.
 A failure is *named* when the incorrect program ends as failed, by itself or silently. Its place is the header's *line*,
@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.rank_bench.header import KEPT_ASIDE, Pair, Program, read_pairs
+from tests.rank_bench.header import Pair, Program, read_pairs
 
 _ALARMS = ("failed", "silent-failure")
 _CODES = re.compile(r"\bRS4\d\d\b")
@@ -41,7 +41,7 @@ def rehearsed(program: Program, python: Path, steps: str | None) -> dict[str, An
     command += [] if steps is None else ["--steps", steps]
     began = time.monotonic()
     # In a folder of its own, as a program may look for the files of an earlier run.
-    with tempfile.TemporaryDirectory(prefix="ranksafe-kept-aside-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ranksafe-rank-bench-") as folder:
         done = subprocess.run(
             command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True
         )
@@ -145,7 +145,7 @@ def _in_words(failure: Mapping[str, Any]) -> str:
 
 def chosen(sample: int | None, seed: int) -> list[Pair]:
     """All pairs, or so many of them in an order that depends on the seed alone."""
-    pairs = read_pairs(KEPT_ASIDE)
+    pairs = read_pairs()
     random.Random(seed).shuffle(pairs)
     return pairs if sample is None else pairs[:sample]
 
@@ -181,7 +181,7 @@ def main(words: list[str]) -> int:
     arguments = parser.parse_args(words)
     python = Path(os.environ["RANKSAFE_TEST_TORCH_PYTHON"])
     pairs = (
-        [pair for pair in read_pairs(KEPT_ASIDE) if pair.name in arguments.names]
+        [pair for pair in read_pairs() if pair.name in arguments.names]
         if arguments.names
         else chosen(arguments.sample, arguments.seed)
     )
