@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -16,7 +15,9 @@ from ranksafe.semantics.module import Module
 from ranksafe.semantics.units import ClassUnit, Unit
 from ranksafe.source.text import without_comment_lines
 
-_NAME = re.compile(r"\w+")
+_IN_NAMES = frozenset(b"_") | {byte for byte in range(256) if byte >= 128 or chr(byte).isalnum()}
+_NAMES_ALONE = bytes(byte if byte in _IN_NAMES else ord(" ") for byte in range(256))
+"""For `bytes.translate`, which is twice as fast as a search for names."""
 
 
 class Dispatcher:
@@ -67,10 +68,8 @@ class Dispatcher:
     def _whole(self, rules: Sequence[Rule], module: Module, active: Active) -> Iterator[Finding]:
         nodes = _Nodes(module)
         for rule in filter(active.wants, rules):
-            if not rule.listens_to:
-                yield from active.run([rule], module.tree, module)
-            for node in nodes.heard_by(rule):
-                yield from active.run([rule], node, module)
+            heard = nodes.heard_by(rule) if rule.listens_to else [module.tree]
+            yield from active.run_over(rule, heard, module)
 
 
 class _Nodes:
@@ -200,7 +199,9 @@ class Active:
     @once
     def _names(self) -> str:
         """Each name in the code once."""
-        return "\n".join(set(_NAME.findall(self._code)))
+        code = self._code.encode("utf-8", "surrogatepass")
+        names = b"\n".join(set(code.translate(_NAMES_ALONE).split()))
+        return names.decode("utf-8", "surrogatepass")
 
     def text_changed(self, text: str, new: str) -> bool:
         """Take over a text of which a part is new; whether rules run now that did not before."""
@@ -245,11 +246,16 @@ class Active:
         return found
 
     def run(self, rules: Iterable[Rule], node: ast.AST, module: Module) -> Iterator[Finding]:
-        """Run rules on a node; one that raises is switched off for this file."""
+        """Run rules on a node."""
         for rule in rules:
-            code = rule.metadata.code
+            yield from self.run_over(rule, (node,), module)
+
+    def run_over(self, rule: Rule, nodes: Iterable[ast.AST], module: Module) -> Iterator[Finding]:
+        """Run a rule on nodes; one that raises is switched off for this file."""
+        code = rule.metadata.code
+        for node in nodes:
             if code in self.failed:
-                continue
+                return
             pause_point()
             try:
                 yield from list(rule.check(node, module, self.launch))

@@ -9,7 +9,6 @@ from itertools import accumulate
 from ranksafe.source.position import Edit, Position, Range
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_COMMENT_LINE = re.compile(r"^[ \t]*#.*", re.MULTILINE)
 
 
 def split_lines(text: str) -> list[str]:
@@ -32,7 +31,16 @@ def split_lines(text: str) -> list[str]:
 
 def without_comment_lines(text: str) -> str:
     """The text with the lines that are comments empty: many files begin with a licence that is "distributed"."""
-    return _COMMENT_LINE.sub("", text)
+    kept, start, at = [], 0, text.find("#")
+    while at >= 0:
+        line, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+        if end < 0:
+            end = len(text)
+        if not text[line:at].strip(" \t"):
+            kept.append(text[start:line])
+            start = end
+        at = text.find("#", end)
+    return "".join((*kept, text[start:]))
 
 
 def stands_in_code(text: str, word: str) -> bool:
