@@ -255,11 +255,16 @@ COMMANDS = {
     "accelerate": "accelerate launch --config_file fsdp.yaml $HOME/code/tools/train.py\n",
     "deepspeed": "cd x && deepspeed --num_gpus 4 ./tools/train.py --deepspeed_config ds.json\n",
     "a module": "torchrun --standalone -m tools.train\n",
+    "two GPUs": "CUDA_VISIBLE_DEVICES=0,1 deepspeed tools/train.py\n",
+    "several processes, asked for": "CUDA_VISIBLE_DEVICES=0 torchrun --nproc_per_node 2 tools/train.py\n",
 }
 OTHER_COMMANDS = {
     "plain python": "python tools/train.py\n",
     "one process": "torchrun --nproc_per_node=1 tools/train.py\n",
     "one process by a variable": "export NGPU=1\ntorchrun --nproc_per_node=${NGPU} tools/train.py\n",
+    "one process by the options' file": "accelerate launch --config_file one.yaml tools/train.py\n",
+    "one GPU": "CUDA_VISIBLE_DEVICES=5 deepspeed tools/train.py --deepspeed_config ds.json\n",
+    "one GPU, exported": "export CUDA_VISIBLE_DEVICES=0\naccelerate launch tools/train.py\n",
     "an option": "python tools/train.py --deepspeed ds.json && python tools/train.py\n",
     "another script": "torchrun tools/evaluate.py\n",
     "a module of a library": "torchrun -m other.train\n",
@@ -289,6 +294,7 @@ def test_a_command_that_starts_a_script_and_what_it_imports(
 def test_commands_that_start_one_process(tmp_path: Path, command: str) -> None:
     script = write(tmp_path, "tools/train.py", "import torch\n")
     write(tmp_path, "run.sh", command)
+    write(tmp_path, "one.yaml", "distributed_type: 'NO'\nnum_processes: 1\n")
     assert ProjectIndex(tmp_path).launches_of(script) == []
 
 

@@ -27,7 +27,7 @@ from ranksafe_rules._shared.rank_words import (
     identifiers,
     names_behind,
 )
-from ranksafe_rules._shared.trails.functions import callers_elsewhere
+from ranksafe_rules._shared.trails.functions import called, callers_elsewhere
 
 _MAXIMUM_DEPTH: Final = 8
 _STARTERS: Final = frozenset(
@@ -274,14 +274,42 @@ def _names(module: Module, name: ast.Name, function: Function) -> bool:
 def _starts_processes(module: Module, inside: ast.AST | None = None) -> bool:
     """Whether the file's own statements (or those of a function) run once, in the process that starts the others."""
     return any(
-        isinstance(item, (ast.Name, ast.Attribute))
-        for starter in _STARTERS
-        for call in module.calls_written(starter)
-        if inside is None or module.is_inside(call, inside)
-        for item in (
-            *call.args[:2],
-            *(word.value for word in call.keywords if word.arg in _GIVEN_AS),
-        )
+        inside is None or module.is_inside(call, inside)
+        for call in (*_starts(module), *_starts_by_helpers(module))
+    )
+
+
+def _starts(module: Module) -> Iterator[ast.Call]:
+    """The calls that start processes with a function."""
+    for starter in _STARTERS:
+        for call in module.calls_written(starter):
+            words = (word.value for word in call.keywords if word.arg in _GIVEN_AS)
+            if any(
+                isinstance(item, (ast.Name, ast.Attribute)) for item in (*call.args[:2], *words)
+            ):
+                yield call
+
+
+def _starts_by_helpers(module: Module) -> list[ast.Call]:
+    """The calls that hand a function of this file to one of another file that starts processes."""
+    found: list[ast.Call] | None = module.answers.get("starts by helpers")
+    if found is None:
+        found = module.answers["starts by helpers"] = []
+        for call in module.nodes(ast.Call):
+            if isinstance(call, ast.Call) and any(_is_function(module, it) for it in call.args[:2]):
+                helper = called(module, call)
+                if helper is not None and helper.module is not module:
+                    if any(
+                        helper.module.is_inside(start, helper.function)
+                        for start in _starts(helper.module)
+                    ):
+                        found.append(call)
+    return found
+
+
+def _is_function(module: Module, node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and any(
+        isinstance(binding, FUNCTIONS) for binding in module.bindings(node)[1]
     )
 
 

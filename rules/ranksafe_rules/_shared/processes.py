@@ -10,9 +10,13 @@ from typing import Final
 from ranksafe.launch.context import LaunchContext, Launcher
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.visible_devices import leaves_one_gpu
+
 _COLLECTED: Final = re.compile(r"test_.*|.*_test|conftest")
 """Names of the files that pytest and unittest look into."""
 _STARTERS: Final = frozenset({"spawn", "start_processes", "notebook_launcher", "debug_launcher"})
+_MOST_SCRIPTS: Final = 10
+"""Of a file that more import, they are not all read."""
 _TEST_RUNNERS: Final = ("unittest.main", "pytest.main", "absl.testing.absltest.main")
 
 
@@ -47,6 +51,8 @@ def several_processes(
         return Certainty.NEVER
     if module.runs_in_one_process() and not _starts_others(module):
         return Certainty.NEVER
+    if _is_kept_to_one_gpu(module):
+        return Certainty.NEVER
     if launchers_shown(module):
         return Certainty.SHOWN
     if is_unit_test(module):
@@ -54,6 +60,16 @@ def several_processes(
     if wrappers_shown(module):
         return Certainty.SHOWN
     return Certainty.SHOWN if module.launch_commands() else Certainty.POSSIBLE
+
+
+def _is_kept_to_one_gpu(module: Module) -> bool:
+    """Whether the file shows its process one GPU, or every script that imports it does."""
+    if leaves_one_gpu(module):
+        return True
+    if not module.users_mention("CUDA_VISIBLE_DEVICES"):
+        return False
+    scripts = module.users_saying("__main__", most=_MOST_SCRIPTS)
+    return bool(scripts) and all(map(leaves_one_gpu, scripts))
 
 
 def _starts_others(module: Module) -> bool:

@@ -19,6 +19,9 @@ _RANK: Final = re.compile(
     re.IGNORECASE,
 )
 """Wide on purpose: what looks like a question about the rank is taken for one, and the rules are silent."""
+_RANK_IN_TEXT: Final = (
+    r"(?:\bget_rank\b|(?:\b|_)rank\b|RANK\b|\bis_\w*main_process\b|\bprocess_index\b)"
+)
 _VARIABLES: Final = frozenset(
     {"RANK", "LOCAL_RANK", "GROUP_RANK", "NODE_RANK", "SLURM_PROCID", "SLURM_LOCALID"}
     | {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "GLOBAL_RANK"}
@@ -85,13 +88,27 @@ class _Search:
             stores = _stores(self._module, node)
             is_own = self._module.class_of_self(node.value) is not None
             tests = (guard.test for store in stores for guard in self._module.guards(store))
-            return any(self.asks(test, depth) for test in tests if is_own or not _counts(test))
+            if any(self.asks(test, depth) for test in tests if is_own or not _counts(test)):
+                return True
+            return not stores and _is_set_by_rank_elsewhere(self._module, node.attr)
         return any(self.asks(argument, depth) for argument in arguments_for(self._module, node))
 
     def _returns_rank(self, leaving: ast.Return, depth: int) -> bool:
         if leaving.value is not None and self.asks(leaving.value, depth - 1):
             return True
         return any(self.asks(guard.test, 0) for guard in self._module.guards(leaving))
+
+
+def _is_set_by_rank_elsewhere(module: Module, attribute: str) -> bool:
+    """Whether another file of the project gives an attribute of this name a value that names the rank, on one line:
+    ``config.is_first = int(os.environ["LOCAL_RANK"]) == 0``, ``Options(is_first=rank == 0)``."""
+    known: dict[str, bool] = module.answers.setdefault("attributes set by rank elsewhere", {})
+    if attribute not in known:
+        setting = re.compile(
+            rf"\b{re.escape(attribute)}[\"']?\]?[ \t]*[=:](?!=)[^\n]*{_RANK_IN_TEXT}"
+        )
+        known[attribute] = any(map(setting.search, module.texts_saying(attribute)))
+    return known[attribute]
 
 
 def _counts(test: ast.expr) -> bool:

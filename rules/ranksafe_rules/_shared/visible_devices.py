@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 
 def visible_devices(module: Module, *, several: bool) -> ast.expr | None:
@@ -20,11 +21,19 @@ def visible_devices(module: Module, *, several: bool) -> ast.expr | None:
 
 
 def leaves_one_gpu(module: Module) -> bool:
-    """Whether the file itself, whatever its users do, shows its process one GPU: ``os.environ[...] = "1"``."""
+    """Whether the file itself, whatever its users do, shows its process one GPU: ``os.environ[...] = "1"``, somewhere
+    under no condition."""
     if not module.facts.visible_devices:
         return False
-    chosen = [module.values(value).only_constant() for value in _assigned(module)]
-    return bool(chosen) and all(isinstance(item, str) and item.strip().isdigit() for item in chosen)
+    values = list(_assigned(module))
+    chosen = [module.values(value).only_constant() for value in values]
+    return not all(_is_conditional(module, value) for value in values) and all(
+        isinstance(item, str) and item.strip().isdigit() for item in chosen
+    )
+
+
+def _is_conditional(module: Module, node: ast.AST) -> bool:
+    return any("__name__" not in unparsed(guard.test) for guard in module.guards(node))
 
 
 def _assigned(module: Module) -> Iterator[ast.expr]:

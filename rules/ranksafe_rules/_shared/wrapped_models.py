@@ -21,6 +21,7 @@ from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared import trainer_methods
 from ranksafe_rules._shared.call_chains import SAME_OBJECT
+from ranksafe_rules._shared.chosen_branches import comes_to
 from ranksafe_rules._shared.passed_arguments import passed_for
 from ranksafe_rules._shared.settings import asks_for_setting
 
@@ -309,10 +310,16 @@ def _of_call(module: Module, call: ast.Call, depth: int) -> Wraps:
         return _prepared(module, call, 0) if len(call.args) == 1 else NOTHING
     function = module.function_called(call)
     if function is not None:
-        return _returned(module, function, None, depth)
+        return _as_called(module, _returned(module, function, None, depth), call)
     if isinstance(call.func, ast.Attribute) and call.func.attr in SAME_OBJECT:
         return _resolve(module, call.func.value, depth - 1)
     return NOTHING
+
+
+def _as_called(module: Module, wraps: Wraps, call: ast.Call) -> Wraps:
+    """What of the wrappers that a function returns it returns for what this call passes."""
+    kept = tuple(item for item in wraps.known if comes_to(module, item.place, module, call))
+    return replace(wraps, known=kept)
 
 
 def _one(how: Wrapper, place: ast.expr | ast.arg, model: ast.expr | None) -> Wraps:
@@ -510,7 +517,8 @@ def _of_element(module: Module, target: ast.expr, depth: int) -> Wraps:
     function = module.function_called(call)
     if function is None:
         return NOTHING
-    return _returned(module, function, (index, len(unpacked.elts)), depth)
+    found = _returned(module, function, (index, len(unpacked.elts)), depth)
+    return _as_called(module, found, call)
 
 
 # -- attributes of self

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.call_chains import object_of
 
@@ -23,6 +24,8 @@ def is_written_from_the_cpu(module: Module, source: ast.expr) -> bool:
     """Whether the project writes a file of this name, and always from tensors that are not on a GPU."""
     name = _file_name(module, source)
     found = _saves_of(module, name) if name else _saves_as_written(module, source)
+    if not found and name is None:
+        found = _saves_of_the_pair(module, source)
     return bool(found) and all(_is_from_the_cpu(*save) for save in found)
 
 
@@ -38,6 +41,20 @@ def _saves_of(module: Module, name: str) -> list[tuple[Module, ast.Call]]:
     for other in module.files_saying(name, most=_MOST_FILES):
         saves += _saves_named(other, name)
     return saves
+
+
+def _saves_of_the_pair(module: Module, source: ast.expr) -> list[tuple[Module, ast.Call]]:
+    """For a path that ``load_network`` is given those in ``save_network``; without such a pair all of the file."""
+    function = module.enclosing_function(source)
+    writer = None if function is None else function.name.replace("load", "save")
+    saves = list(module.calls(SAVE))
+    paired = [save for save in saves if _function_name(module, save) == writer]
+    return [(module, save) for save in paired or saves]
+
+
+def _function_name(module: Module, node: ast.AST) -> str | None:
+    function = module.enclosing_function(node)
+    return None if function is None else function.name
 
 
 def _saves_as_written(module: Module, source: ast.expr) -> list[tuple[Module, ast.Call]]:
@@ -96,12 +113,24 @@ def _is_from_the_cpu(module: Module, save: ast.Call) -> bool:
         return False
     if _ON_THE_CPU.search(" ".join(map(module.text_of, _behind(module, saved)))):
         return True
+    if any(_ON_THE_CPU.search(module.text_of(part)) for part in _put_into(module, saved, save)):
+        return True
     owners = _states_saved(module, save)
     return bool(owners) and all(_was_moved_to_the_cpu(module, owner, save) for owner in owners)
 
 
 def _behind(module: Module, node: ast.expr) -> list[ast.expr]:
     return [node, *(item.node for item in module.values(node).known if item.module is module)]
+
+
+def _put_into(module: Module, saved: ast.expr, save: ast.Call) -> Iterator[ast.expr]:
+    """What is assigned to the items of a dictionary in the function that saves it."""
+    function = module.enclosing_function(save)
+    for assignment in module.nodes(ast.Assign, function):
+        if isinstance(assignment, ast.Assign):
+            for target in assignment.targets:
+                if isinstance(target, ast.Subscript) and unparsed(target.value) == unparsed(saved):
+                    yield assignment.value
 
 
 def _states_saved(module: Module, save: ast.Call) -> list[ast.expr]:

@@ -106,7 +106,10 @@ def _trained_with_elsewhere(module: Module, trail: Trail) -> bool:
         return False
     if all(_is_evaluating(module, loader) for loader in trail.loaders):
         return False
-    return all(module.users_mention(word) for word in _TRAINING_IN_EPOCHS)
+    # The loop is not seen, so whoever sets an epoch may do so for this loader: a trainer that a user hands it to.
+    return all(map(module.users_mention, _TRAINING_IN_EPOCHS)) and not module.texts_saying(
+        "set_epoch"
+    )
 
 
 def _is_evaluating(module: Module, loader: Holder) -> bool:

@@ -29,9 +29,14 @@ _MAXIMUM_DEPTH: Final = 3
 
 SEVERAL_NODES: Final = re.compile(
     r"\b(?:SLURM_\w+|NODE_RANK|GROUP_RANK|node_?rank|nnodes|num_?nodes|n_nodes|machine_rank|num_machines)\b"
-    r"(?!\s*=\s*1\b)(?!=1\b)"
+    r"(?![\"']?[\s=:,]{0,3}[\"']?1\b)"
 )
-"""Words of programs that are started on several machines; ``nnodes=1`` is not one."""
+"""Words of programs that are started on several machines; ``nnodes=1``, ``--nnodes 1`` and ``"--nnodes", "1"`` are
+none."""
+
+
+_WORDS: Final = ("nnodes", "num_nodes", "node_rank", "SLURM_", "machine_rank", "num_machines")
+"""Of them those for which other files are looked at."""
 
 
 def shows_several_nodes(text: str) -> bool:
@@ -39,6 +44,13 @@ def shows_several_nodes(text: str) -> bool:
     return SEVERAL_NODES.search(text) is not None and bool(
         SEVERAL_NODES.search(without_comment_lines(text))
     )
+
+
+def is_of_several_nodes(module: Module) -> bool:
+    """Whether another file of the project, or a command that starts this one, says that several machines are meant."""
+    return any(
+        shows_several_nodes(text) for word in _WORDS for text in module.texts_saying(word)
+    ) or any(SEVERAL_NODES.search(command.text) for command in module.launch_commands())
 
 
 def is_global_rank(module: Module, node: ast.expr, depth: int = _MAXIMUM_DEPTH) -> bool:

@@ -17,6 +17,7 @@ from ranksafe_rules._shared.chosen_devices import NAMING_KINDS, numbers_chosen, 
 from ranksafe_rules._shared.processes import Certainty, several_processes
 from ranksafe_rules.devices.global_rank_as_device.ranks import (
     is_global_rank,
+    is_of_several_nodes,
     shows_several_nodes,
 )
 
@@ -71,6 +72,8 @@ class GlobalRankAsDevice(Rule):
             if same_numbers(module, node, number)[0] is not number:
                 continue  # One variable, one finding.
             several = module.text_says(shows_several_nodes)
+            if not several and not is_of_several_nodes(module):
+                continue
             message = (_SEVERAL if several else _ONE).filled(rank=module.text_of(number))
             level = Level.WARNING if several else Level.INFORMATION
             yield self.finding(module, number, message, level=level, fixes=[_MODULO])

@@ -33,6 +33,7 @@ def shows_another_launch(
         or _model_is_spread(module, built)
         or (launch.launcher is Launcher.UNKNOWN and _is_written_for_a_launcher(module))
         or (launch.launcher is Launcher.UNKNOWN and bool(module.launch_commands()))
+        or (launch.launcher is Launcher.UNKNOWN and module.runs_in_one_process())
     )
 
 

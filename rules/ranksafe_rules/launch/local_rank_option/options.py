@@ -133,7 +133,10 @@ def _is_computed(module: Module, attribute: ast.Attribute) -> bool:
     if isinstance(attribute.ctx, ast.Load):
         return False
     assigned = module.assigned_to_attribute(attribute)
-    return assigned is None or not module.values(assigned).constants()
+    values = None if assigned is None else module.values(assigned)
+    return values is None or not (
+        values.complete and all(value.is_constant for value in values.known)
+    )
 
 
 def _helper_reads_variable(module: Module, call: ast.Call) -> bool:

@@ -17,6 +17,7 @@ from ranksafe.source.position import Position, Range
 from ranksafe_rules._shared.processes import Certainty, several_processes
 from ranksafe_rules.launch.local_rank_option.options import (
     DASHED,
+    OPTION,
     LocalRankOption,
     option_of,
     passing_command,
@@ -118,6 +119,8 @@ class LocalRankOptionRule(Rule):
         related = []
         plain = module.plain_start()
         if plain is not None:
+            if OPTION in plain.text:
+                return  # The command passes it.
             line = Range(Position(plain.line - 1, 0), Position(plain.line - 1, 0))
             related, level = [Related(_PLAIN, line, plain.file)], Level.INFORMATION
         yield self.finding(

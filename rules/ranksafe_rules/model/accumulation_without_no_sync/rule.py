@@ -16,7 +16,10 @@ from ranksafe.semantics.module import Module
 from ranksafe_rules._shared.wording import in_one_line
 from ranksafe_rules._shared.wrapped_models import Wrapper
 from ranksafe_rules._shared.wrapper_levels import distributed_level
-from ranksafe_rules.model.accumulation_without_no_sync.accumulation import accumulation_at
+from ranksafe_rules.model.accumulation_without_no_sync.accumulation import (
+    Accumulation,
+    accumulation_at,
+)
 
 _HELD_BACK: Final = re.compile(
     r"no_sync|require_backward_grad_sync|gradient_sync\b|\.accumulate\(|deepspeed", re.IGNORECASE
@@ -61,12 +64,12 @@ class AccumulationWithoutNoSync(Rule):
     mentions = frozenset({"DistributedDataParallel", "ccelerator"})
 
     def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
-        """A finding for each backward of an accumulation."""
+        """A finding for the first backward of an accumulation."""
         assert isinstance(node, ast.Call)
         if module.text_says(_may_hold_back):
             return
         found = accumulation_at(module, node)
-        if found is None:
+        if found is None or _is_told_already(module, node, found):
             return
         if all(distributed_level(module, launch, item) is None for item in found.wrapped):
             return
@@ -80,6 +83,16 @@ class AccumulationWithoutNoSync(Rule):
             Related(_STEP, module.range_of(found.step)),
         ]
         yield self.finding(module, node, message, related=related)
+
+
+def _is_told_already(module: Module, node: ast.Call, found: Accumulation) -> bool:
+    """Whether an earlier backward belongs to the same step: several losses of one loop are one thing to mend."""
+    earlier = (
+        accumulation_at(module, other)
+        for other in module.calls_written("backward")
+        if module.order_of(other) < module.order_of(node)
+    )
+    return any(other is not None and other.step is found.step for other in earlier)
 
 
 def _may_hold_back(text: str) -> bool:

@@ -38,9 +38,10 @@ _ONE_DEVICE: Final = re.compile(r"\d+")
 _BY_HAND: Final = re.compile(r"RANK|WORLD_SIZE|MASTER_|srun|mpi(?:run|exec)|horovodrun|jsrun")
 """A file with one of these may give plain python the variables of a launcher."""
 _READ_BY_USERS: Final = frozenset({".sh", ".bash", ".zsh", ".md", ".rst"})
-_ONE_PROCESS: Final = re.compile(
-    r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus)[ \t=]+1(?!\S)"
+_PROCESSES: Final = re.compile(
+    r"--(?:nproc[_-]per[_-]node|num[_-]processes|num[_-]gpus)[ \t=]+(\S+)"
 )
+_ONE_CONFIGURED: Final = re.compile(r"^num_processes:[ \t]*1[ \t]*$", re.MULTILINE)
 _STRATEGY_ASKED: Final = re.compile(r"--use[_-](?:deepspeed|fsdp|megatron[_-]lm)\b")
 _CONFIGURATION: Final = re.compile(r"--config[_-]file[ \t=]+[\"']?([^\s\"']+)")
 _STRATEGY_CONFIGURED: Final = re.compile(
@@ -132,7 +133,10 @@ class LaunchFiles:
 
     def _started_by(self, file: Path) -> Iterator[tuple[Path, LaunchCommand]]:
         variables: dict[str, str] = {}
+        one_gpu = False
         for line, written in _commands(_text_of(file)):
+            if _EXPORTED.match(written):
+                one_gpu = _leaves_one_gpu(written, otherwise=one_gpu)
             assigned = _ASSIGNED.fullmatch(written.strip())
             if assigned is not None:
                 variables[assigned[1]] = assigned[2]
@@ -142,8 +146,10 @@ class LaunchFiles:
             found = _LAUNCHER.search(command)
             if found is None:
                 continue
+            one = _leaves_one_gpu(command[: found.start()], otherwise=one_gpu)
+            is_alone = self._makes_one_process(command[found.start() :], file, one_gpu=one)
             for script, launch in self._targets(command, found.end(), file, line):
-                if not _ONE_PROCESS.search(command) or _SEVERAL_NODES.search(command):
+                if not is_alone:
                     yield script, launch
                 elif not _is_quoted(command[: found.start()]):
                     self._alone.add(script)
@@ -171,19 +177,33 @@ class LaunchFiles:
         for script in self._meant(target[1], target[2], file):
             yield script, LaunchCommand(file, line, command, one_gpu, other)
 
+    def _makes_one_process(self, command: str, file: Path, *, one_gpu: bool) -> bool:
+        """Whether a launcher's command makes one process: it says so, or its file of options, or it sees one GPU, of
+        which no launcher makes several."""
+        if _SEVERAL_NODES.search(command):
+            return False
+        told = _PROCESSES.search(command)
+        if told is not None:
+            return told[1] == "1"
+        return one_gpu or _ONE_CONFIGURED.search(self._configured(command, file)) is not None
+
     def _asks_for_other_strategy(self, launcher: str, file: Path) -> bool:
         """Whether what stands before the script asks for it, or a file of options that it names."""
         if _STRATEGY_ASKED.search(launcher):
             return True
+        return _STRATEGY_CONFIGURED.search(self._configured(launcher, file)) is not None
+
+    def _configured(self, launcher: str, file: Path) -> str:
+        """The text of the file of options that a command names; empty where there is none."""
         named = _CONFIGURATION.search(launcher)
         if named is None:
-            return False
+            return ""
         for folder in (file.parent, self.files.root):
             path = Path(os.path.normpath(folder / named[1]))
             text = _text_of(path) if path.is_relative_to(self.files.root) else ""
             if text:
-                return _STRATEGY_CONFIGURED.search(text) is not None
-        return False
+                return text
+        return ""
 
     def _meant(self, module: str | None, script: str, file: Path) -> Iterator[Path]:
         if module is None:

@@ -14,11 +14,13 @@ GPUS_OF_A_MACHINE = 1
 def main() -> None:
     dist.init_process_group("gloo")
     device = torch.device("cuda", dist.get_rank())
+    num_nodes = dist.get_world_size() // GPUS_OF_A_MACHINE
     asked = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
     dist.all_gather(asked, torch.tensor([device.index]))
     if dist.get_rank() == 0:
         numbers = [int(number) for number in asked]
         print(f"GPUs asked for: {numbers}, of {GPUS_OF_A_MACHINE} on each machine")
+        print(f"{num_nodes} machines")
     dist.destroy_process_group()
 
 
