@@ -15,6 +15,7 @@ from ranksafe_rules._shared.visible_devices import leaves_one_gpu
 _COLLECTED: Final = re.compile(r"test_.*|.*_test|conftest")
 """Names of the files that pytest and unittest look into."""
 _STARTERS: Final = frozenset({"spawn", "start_processes", "notebook_launcher", "debug_launcher"})
+_LAUNCHERS: Final = ("torchrun", "distributed.launch", "accelerate launch", "deepspeed --")
 _MOST_SCRIPTS: Final = 10
 """Of a file that more import, they are not all read."""
 _TEST_RUNNERS: Final = ("unittest.main", "pytest.main", "absl.testing.absltest.main")
@@ -51,7 +52,7 @@ def several_processes(
         return Certainty.NEVER
     if module.runs_in_one_process() and not _starts_others(module):
         return Certainty.NEVER
-    if _is_kept_to_one_gpu(module):
+    if _is_kept_to_one_gpu(module) and not _is_said_to_be_launched(module):
         return Certainty.NEVER
     if launchers_shown(module):
         return Certainty.SHOWN
@@ -70,6 +71,16 @@ def _is_kept_to_one_gpu(module: Module) -> bool:
         return False
     scripts = module.users_saying("__main__", most=_MOST_SCRIPTS)
     return bool(scripts) and all(map(leaves_one_gpu, scripts))
+
+
+def _is_said_to_be_launched(module: Module) -> bool:
+    """Whether a command of the project starts the file with a launcher, or a comment in it tells how: the one GPU that
+    it shows is left over then."""
+    return bool(module.launch_commands()) or module.text_says(_names_a_launcher)
+
+
+def _names_a_launcher(text: str) -> bool:
+    return any(name in text for name in _LAUNCHERS)
 
 
 def _starts_others(module: Module) -> bool:
