@@ -37,11 +37,14 @@ def _found(
     [
         ("python train.py", {("RS101", "WARNING")}),
         ("torchrun --nproc_per_node 4 train.py", set()),
+        ("accelerate launch other.py", set()),
+        ("accelerate launch other.py\npython train.py", {("RS101", "WARNING")}),
     ],
 )
 def test_a_script_that_a_command_launches_is_not_run_by_plain_python(
     tmp_path: Path, command: str, expected: set[tuple[str, str]]
 ) -> None:
+    (tmp_path / "other.py").write_text("print()\n")
     (tmp_path / "run.sh").write_text(f"{command}\n")
     assert _found(tmp_path, _SCRIPT.format(map="None")) == expected
 
@@ -238,14 +241,20 @@ def test_a_command_that_passes_the_dashed_option(
 
 
 @pytest.mark.parametrize(
-    ("command", "level"), [("python train.py", "INFORMATION"), ("torchrun train.py", "WARNING")]
+    ("command", "levels"),
+    [
+        ("python train.py", ["INFORMATION"]),
+        ("torchrun train.py", ["WARNING"]),
+        ("CUDA_VISIBLE_DEVICES=$i python train.py --local_rank $i &", []),
+    ],
 )
 def test_an_option_whose_default_is_right_where_plain_python_starts_the_script(
-    tmp_path: Path, command: str, level: str
+    tmp_path: Path, command: str, levels: list[str]
 ) -> None:
     (tmp_path / "run.sh").write_text(f"{command}\n")
     text = _OPTION.replace('os.environ["LOCAL_RANK"]', "args.local_rank")
-    assert ("RS110", level) in _found(tmp_path, text)
+    found = _found(tmp_path, text)
+    assert [level for code, level in found if code == "RS110"] == levels
 
 
 @pytest.mark.parametrize(

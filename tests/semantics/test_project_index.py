@@ -298,6 +298,15 @@ def test_commands_that_start_one_process(tmp_path: Path, command: str) -> None:
     assert ProjectIndex(tmp_path).launches_of(script) == []
 
 
+def test_whether_commands_start_any_script(tmp_path: Path) -> None:
+    script = write(tmp_path, "train.py", "import torch\n")
+    write(tmp_path, "other.py", "import torch\n")
+    assert not ProjectIndex(tmp_path).launches_any(script)
+    write(tmp_path, "run.sh", "accelerate launch other.py\n")
+    assert ProjectIndex(tmp_path).launches_any(script)
+    assert ProjectIndex(tmp_path).plain_start_of(script) is None
+
+
 def test_a_script_that_may_be_one_of_two_is_neither(tmp_path: Path) -> None:
     first = write(tmp_path, "a/train.py", "import torch\n")
     second = write(tmp_path, "b/train.py", "import torch\n")

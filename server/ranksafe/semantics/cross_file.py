@@ -77,6 +77,9 @@ class Project(Protocol):
         """Whether commands start a file, or one that imports it, with plain python, and every one leaves one GPU
         visible."""
 
+    def launches_any(self, asker: Path) -> bool:
+        """Whether a command starts any file of the project with one process per GPU."""
+
     def runs_in_one_process(self, path: Path) -> bool:
         """Whether launchers start a file, or one that imports it, and every command makes one process."""
 

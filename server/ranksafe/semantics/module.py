@@ -436,6 +436,16 @@ class Module(ModuleStructure):
         self.imports.asked_project = True
         return project.runs_on_one_gpu(Path(self.path))
 
+    def project_launches_others(self) -> bool:
+        """Whether the project's own commands start its scripts with launchers, but not this one, and this one not with
+        plain python either: most likely it is started as they are."""
+        project = self.project
+        if project is None or self.path is None:
+            return False
+        self.imports.asked_project = True
+        path = Path(self.path)
+        return project.launches_any(path) and project.plain_start_of(path) is None
+
     def runs_in_one_process(self) -> bool:
         """Whether launchers start this file, or one that imports it, in the project's scripts and READMEs, and every
         such command makes one process (``torchrun --nproc-per-node=1``)."""

@@ -17,6 +17,9 @@ from ranksafe_rules.data.splits import COUNTS, split_at
 
 _BATCH: Final = re.compile(r"(^|(?<!_in)_)(batch_size|batchsize|batch|bsz|bs)$", re.IGNORECASE)
 """Not ``num_items_in_batch``: a count of what is in a batch may have a remainder."""
+_EVALUATION: Final = re.compile(
+    r"(^|[^a-z])(test|val|valid|validation|eval)([^a-z]|$)", re.IGNORECASE
+)
 _GPUS_OF_A_MACHINE: Final = 8
 
 _UNKNOWN: Final = Translated(
@@ -60,6 +63,8 @@ class UncheckedBatchSplit(Rule):
         split = split_at(module, node)
         if split is None or not _BATCH.search(split.batch_name):
             return
+        if _EVALUATION.search(module.text_of(split.batch)):
+            return  # A smaller batch leaves no sample out there.
         if split.is_checked(module) or not split.becomes_a_batch_size(module, node):
             return
         size = module.values(split.batch).only_constant()

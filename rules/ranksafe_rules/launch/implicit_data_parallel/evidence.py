@@ -32,8 +32,16 @@ def shows_another_launch(
         or _arguments_forbid(module, built)
         or _model_is_spread(module, built)
         or (launch.launcher is Launcher.UNKNOWN and _is_written_for_a_launcher(module))
-        or (launch.launcher is Launcher.UNKNOWN and bool(module.launch_commands()))
-        or (launch.launcher is Launcher.UNKNOWN and module.runs_in_one_process())
+        or (launch.launcher is Launcher.UNKNOWN and _is_launched(module))
+    )
+
+
+def _is_launched(module: Module) -> bool:
+    """Whether the project's commands start the script with a launcher, or its others and not this one otherwise."""
+    return (
+        bool(module.launch_commands())
+        or module.runs_in_one_process()
+        or module.project_launches_others()
     )
 
 

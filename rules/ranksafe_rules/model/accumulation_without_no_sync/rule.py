@@ -86,11 +86,14 @@ class AccumulationWithoutNoSync(Rule):
 
 
 def _is_told_already(module: Module, node: ast.Call, found: Accumulation) -> bool:
-    """Whether an earlier backward belongs to the same step: several losses of one loop are one thing to mend."""
+    """Whether an earlier backward, which runs wherever this one does, belongs to the same step: several losses of one
+    loop are one thing to mend."""
+    around = module.guards(node)
     earlier = (
         accumulation_at(module, other)
         for other in module.calls_written("backward")
         if module.order_of(other) < module.order_of(node)
+        and all(guard in around for guard in module.guards(other))
     )
     return any(other is not None and other.step is found.step for other in earlier)
 

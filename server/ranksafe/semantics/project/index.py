@@ -204,6 +204,11 @@ class ProjectIndex(Definitions):
         self._asked_of_users.add(path.absolute())
         return self._launch_files.on_one_gpu(path.absolute())
 
+    def launches_any(self, asker: Path) -> bool:
+        """Whether a command starts any file of the project with one process per GPU; read as `launches_of` reads."""
+        self._asked_of_users.add(asker.absolute())
+        return self._launch_files.start_any()
+
     def runs_in_one_process(self, path: Path) -> bool:
         """Whether launchers start a file, or one that imports it, and every command makes one process; read as
         `launches_of` reads."""

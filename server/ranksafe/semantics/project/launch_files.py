@@ -80,6 +80,10 @@ class LaunchFiles:
             for launch in launches
         ]
 
+    def start_any(self) -> bool:
+        """Whether a command starts any file of the project with one process per GPU."""
+        return bool(self._all())
+
     def plain_of(self, path: Path) -> LaunchCommand | None:
         """A command that starts the file with plain python, if none starts it, or one that imports it, otherwise."""
         found = self._all_plain().get(path)

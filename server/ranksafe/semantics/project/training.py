@@ -260,6 +260,10 @@ class _AskedProject:
         """Left out: nobody asks while that is found out."""
         return False
 
+    def launches_any(self, asker: Path) -> bool:  # noqa: ARG002
+        """Left out: nobody asks while that is found out."""
+        return False
+
     def runs_in_one_process(self, path: Path) -> bool:  # noqa: ARG002
         """Left out: nobody asks while that is found out."""
         return False
