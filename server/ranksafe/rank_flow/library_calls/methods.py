@@ -46,6 +46,8 @@ def method_call(
         if isinstance(receiver, (Sequence, Abstract)) and isinstance(node.func, ast.Attribute):
             # How many there are now is not followed: their number may well divide.
             found = combined(receiver, *arguments).changed(length=Varies.PERHAPS, share=Share.EVEN)
+            if receiver.varies is Varies.PERHAPS and word in methods_that("also of metrics"):
+                found = NOTHING_KNOWN
             changed_in_place(run, node.func.value, found)
             return Constant(None)
     if isinstance(receiver, Sequence):
