@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 dist.init_process_group("nccl")
+num_nodes = 2
 model = torch.nn.Linear(1, 1)
 model.to(dist.get_rank())
 """
