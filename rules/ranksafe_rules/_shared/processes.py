@@ -16,6 +16,7 @@ _COLLECTED: Final = re.compile(r"test_.*|.*_test|conftest")
 """Names of the files that pytest and unittest look into."""
 _STARTERS: Final = frozenset({"spawn", "start_processes", "notebook_launcher", "debug_launcher"})
 _LAUNCHERS: Final = ("torchrun", "distributed.launch", "accelerate launch", "deepspeed --")
+_ONE_SHOWN: Final = re.compile(r"CUDA_VISIBLE_DEVICES[\"']\]\s*=\s*[\"']\d+[\"']")
 _MOST_SCRIPTS: Final = 10
 """Of a file that more import, they are not all read."""
 _TEST_RUNNERS: Final = ("unittest.main", "pytest.main", "absl.testing.absltest.main")
@@ -52,7 +53,11 @@ def several_processes(
         return Certainty.NEVER
     if module.runs_in_one_process() and not _starts_others(module):
         return Certainty.NEVER
-    if _is_kept_to_one_gpu(module) and not _is_said_to_be_launched(module):
+    kept: bool | None = module.answers.get("kept to one GPU")
+    if kept is None:
+        kept = _is_kept_to_one_gpu(module) and not _is_said_to_be_launched(module)
+        module.answers["kept to one GPU"] = kept
+    if kept:
         return Certainty.NEVER
     if launchers_shown(module):
         return Certainty.SHOWN
@@ -67,7 +72,7 @@ def _is_kept_to_one_gpu(module: Module) -> bool:
     """Whether the file shows its process one GPU, or every script that imports it does."""
     if leaves_one_gpu(module):
         return True
-    if not module.users_mention("CUDA_VISIBLE_DEVICES"):
+    if not any(map(_ONE_SHOWN.search, module.texts_saying("CUDA_VISIBLE_DEVICES"))):
         return False
     scripts = module.users_saying("__main__", most=_MOST_SCRIPTS)
     return bool(scripts) and all(map(leaves_one_gpu, scripts))

@@ -90,7 +90,7 @@ class _Search:
             tests = (guard.test for store in stores for guard in self._module.guards(store))
             if any(self.asks(test, depth) for test in tests if is_own or not _counts(test)):
                 return True
-            return not stores and _is_set_by_rank_elsewhere(self._module, node.attr)
+            return not stores and _is_set_by_rank_elsewhere(self._module, node)
         return any(self.asks(argument, depth) for argument in arguments_for(self._module, node))
 
     def _returns_rank(self, leaving: ast.Return, depth: int) -> bool:
@@ -99,9 +99,12 @@ class _Search:
         return any(self.asks(guard.test, 0) for guard in self._module.guards(leaving))
 
 
-def _is_set_by_rank_elsewhere(module: Module, attribute: str) -> bool:
+def _is_set_by_rank_elsewhere(module: Module, node: ast.Attribute) -> bool:
     """Whether another file of the project gives an attribute of this name a value that names the rank, on one line:
     ``config.is_first = int(os.environ["LOCAL_RANK"]) == 0``, ``Options(is_first=rank == 0)``."""
+    call, attribute = module.parent(node), node.attr
+    if isinstance(call, ast.Call) and call.func is node:
+        return False
     known: dict[str, bool] = module.answers.setdefault("attributes set by rank elsewhere", {})
     if attribute not in known:
         setting = re.compile(
