@@ -19,8 +19,8 @@ _RANK: Final = re.compile(
     re.IGNORECASE,
 )
 """Wide on purpose: what looks like a question about the rank is taken for one, and the rules are silent."""
-_RANK_IN_TEXT: Final = (
-    r"(?:\bget_rank\b|(?:\b|_)rank\b|RANK\b|\bis_\w*main_process\b|\bprocess_index\b)"
+_RANK_IN_TEXT: Final = re.compile(
+    r"\bget_rank\b|(?:\b|_)rank\b|RANK\b|\bis_\w*main_process\b|\bprocess_index\b"
 )
 _VARIABLES: Final = frozenset(
     {"RANK", "LOCAL_RANK", "GROUP_RANK", "NODE_RANK", "SLURM_PROCID", "SLURM_LOCALID"}
@@ -107,10 +107,12 @@ def _is_set_by_rank_elsewhere(module: Module, node: ast.Attribute) -> bool:
         return False
     known: dict[str, bool] = module.answers.setdefault("attributes set by rank elsewhere", {})
     if attribute not in known:
-        setting = re.compile(
-            rf"\b{re.escape(attribute)}[\"']?\]?[ \t]*[=:](?!=)[^\n]*{_RANK_IN_TEXT}"
+        setting = re.compile(rf"\b{re.escape(attribute)}[\"']?\]?[ \t]*[=:](?!=)([^\n]*)")
+        known[attribute] = any(
+            _RANK_IN_TEXT.search(value)
+            for text in module.texts_saying(attribute)
+            for value in setting.findall(text)
         )
-        known[attribute] = any(map(setting.search, module.texts_saying(attribute)))
     return known[attribute]
 
 
