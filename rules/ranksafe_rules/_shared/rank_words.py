@@ -107,7 +107,11 @@ def _is_set_by_rank_elsewhere(module: Module, node: ast.Attribute) -> bool:
         return False
     known: dict[str, bool] = module.answers.setdefault("attributes set by rank elsewhere", {})
     if attribute not in known:
-        setting = re.compile(rf"\b{re.escape(attribute)}[\"']?\]?[ \t]*[=:](?!=)([^\n]*)")
+        name = re.escape(attribute)
+        # An attribute, a key, or a keyword; a variable of the same name is something else.
+        setting = re.compile(
+            rf"(?:\.{name}[ \t]*=|[\"']{name}[\"'][ \t]*\]?[ \t]*[=:]|\b{name}=)(?!=)([^\n]*)"
+        )
         known[attribute] = any(
             _RANK_IN_TEXT.search(value)
             for text in module.texts_saying(attribute)
