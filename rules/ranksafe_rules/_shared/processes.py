@@ -53,11 +53,7 @@ def several_processes(
         return Certainty.NEVER
     if module.runs_in_one_process() and not _starts_others(module):
         return Certainty.NEVER
-    kept: bool | None = module.answers.get("kept to one GPU")
-    if kept is None:
-        kept = _is_kept_to_one_gpu(module) and not _is_said_to_be_launched(module)
-        module.answers["kept to one GPU"] = kept
-    if kept:
+    if _is_kept_to_one_gpu(module) and not _is_said_to_be_launched(module):
         return Certainty.NEVER
     if launchers_shown(module):
         return Certainty.SHOWN
@@ -72,6 +68,14 @@ def _is_kept_to_one_gpu(module: Module) -> bool:
     """Whether the file shows its process one GPU, or every script that imports it does."""
     if leaves_one_gpu(module):
         return True
+    # Only what other files say is kept: what is read of this one has to be noted for each that asks.
+    kept: bool | None = module.answers.get("scripts show one GPU")
+    if kept is None:
+        kept = module.answers["scripts show one GPU"] = _scripts_show_one_gpu(module)
+    return kept
+
+
+def _scripts_show_one_gpu(module: Module) -> bool:
     if not any(map(_ONE_SHOWN.search, module.texts_saying("CUDA_VISIBLE_DEVICES"))):
         return False
     scripts = module.users_saying("__main__", most=_MOST_SCRIPTS)
