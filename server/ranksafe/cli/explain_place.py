@@ -17,7 +17,8 @@ from ranksafe.cli.reading import UnreadableSource, read_source
 from ranksafe.cli.results import FileResult, Reported
 from ranksafe.cli.terminal import fail, style_for
 from ranksafe.localization import Language, Translated
-from ranksafe.rank_flow import RankFlow, rows
+from ranksafe.rank_flow.analysis import RankFlow
+from ranksafe.rank_flow.diagram import rows
 from ranksafe.source.notebook import is_notebook
 from ranksafe.source.text import split_lines
 

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING
 
-from ranksafe.rank_flow.traces import Place
-from ranksafe.rank_flow.values import Origin
+if (
+    TYPE_CHECKING
+):  # rules import this module with the whole check, the analysis only where ranks could part
+    from ranksafe.rank_flow.traces import Place
+    from ranksafe.rank_flow.values import Origin
+
+KEPT = "kept"
+"""The name of an issue of asynchronous work where somebody may wait, but after the use."""
+CHANGED = "changed"
+"""Its name where a tensor that is sent is changed under way: to read it meanwhile is right."""
+CUT_OFF = "cut off"
+"""Its name where the backend ends a send whose work is gone: under gloo the work holds the buffer."""
 
 
 class Kind(str, Enum):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ranksafe.rank_flow.async_handles import Handle, handle_of, is_private, looked_at
-from ranksafe.rank_flow.issues import Issue, Kind
+from ranksafe.rank_flow.issues import CHANGED, CUT_OFF, KEPT, Issue, Kind
 from ranksafe.rank_flow.operations import Operation, Parameter, operations
 from ranksafe.rank_flow.tables import methods_that
 from ranksafe.rank_flow.tensor_uses import viewed
@@ -17,13 +17,6 @@ from ranksafe.semantics.value_flow import default_of
 
 _READ_BY_NAME = {"grad": ("step", "clip_grad_norm_", "unscale_"), "data": ()}
 """Attributes of parameters that these methods read."""
-
-KEPT = "kept"
-"""The issue's name where somebody may wait, but after the use."""
-CHANGED = "changed"
-"""The issue's name where a tensor that is sent is changed under way: to read it meanwhile is right."""
-CUT_OFF = "cut off"
-"""The issue's name where the backend ends a send whose work is gone: under gloo the work holds the buffer."""
 
 _SEND = "isend"
 _SENT = Parameter("tensor", 0)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ranksafe.cli.terminal import Style, display_width
 from ranksafe.localization import Language, Translated
-from ranksafe.rank_flow import Cell, Place, Row, Traces
+from ranksafe.rank_flow.diagram import Cell, Row, Traces
+from ranksafe.rank_flow.traces import Place
 
 _IN_FUNCTION = Translated(
     "What two ranks do in `{name}` ({path}:{line}):",
