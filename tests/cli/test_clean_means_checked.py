@@ -393,3 +393,51 @@ def test_errors_that_nobody_knows(project: Path, call: Call, end: str, status: i
     assert answer.status == status
     assert ("ends in an error that is not recognised" in answer.out) == (status == 4)
     assert end.splitlines()[-1] in answer.out
+
+
+# -- copies of other projects
+
+
+@pytest.fixture
+def copy(project: Path) -> Path:
+    """A folder with a faulty file and a licence, in a project with another one."""
+    (project / "LICENSE").write_text("Permission is granted. Copyright A\n", encoding="utf-8")
+    copy = project / "third" / "copy"
+    copy.mkdir(parents=True)
+    (copy / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    (copy / "COPYING.txt").write_text("Copyright B", encoding="utf-8")
+    (project / "own.py").write_text(FIXED, encoding="utf-8")
+    return copy
+
+
+def test_a_copy_of_another_project_is_left_out_and_counted(copy: Path, call: Call) -> None:
+    answer = call("check")
+    assert answer.status == 0
+    assert answer.out == (
+        "Nothing found in 1 file. Not checked: 1 folder with a licence of another project "
+        "(name a folder to check it).\n"
+    )
+    assert "未检查：1 个文件夹，其许可证属于其他项目" in call("check", "--lang", "zh-cn").out
+    assert call("fix", "--diff").out == ""
+
+
+@pytest.mark.parametrize("named", ["third/copy", "third/copy/train.py"])
+def test_a_copy_that_is_named_is_checked(copy: Path, call: Call, named: str) -> None:
+    assert "RS201" in call("check", named).out
+
+
+def test_from_a_folder_within_the_repository(copy: Path, call: Call) -> None:
+    (copy.parent.parent / ".git").mkdir()
+    assert "1 folder with a licence" in call("check", "third").out
+
+
+@pytest.mark.parametrize(
+    ("own", "other"),
+    [("Copyright B", "Copyright  B\r\n"), (None, "Copyright B")],
+    ids=["the same licence", "a project without one"],
+)
+def test_what_is_no_copy(copy: Path, call: Call, own: str | None, other: str) -> None:
+    licence = copy.parent.parent / "LICENSE"
+    licence.write_text(own, encoding="utf-8") if own else licence.unlink()
+    (copy / "COPYING.txt").write_text(other, encoding="utf-8", newline="")
+    assert "RS201" in call("check").out

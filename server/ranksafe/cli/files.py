@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ranksafe.checker.configuration import LoadedConfiguration, load_configuration
 from ranksafe.cli.gitignore import GitIgnore
+from ranksafe.cli.other_projects import OtherProjects
 from ranksafe.cli.terminal import note
 from ranksafe.localization import Language, Translated
 from ranksafe.source.notebook import is_notebook
@@ -54,6 +55,8 @@ class FoundFiles:
     """Notebooks below the folders; they are checked when they are named."""
     ignored: int = 0
     """Folders and Python files that ``.gitignore`` names."""
+    of_others: int = 0
+    """Folders below those named that hold another project's code."""
 
 
 def find_files(
@@ -112,11 +115,16 @@ class _Walk:
         # Whoever names a folder that git ignores wants it checked.
         is_ignored = ignore is not None and ignore.ignores_all_of(folder.absolute())
         self._ignore = None if is_ignored else ignore
+        self._others = OtherProjects(folder)
 
     def files(self) -> Iterator[Path]:
         """The Python files to check, in order; counts what it leaves out."""
         for root, folders, names in os.walk(self._folder, onerror=self._refuse):
             here = Path(root)
+            if here != self._folder and self._others.begin_in(here, names):
+                self._found.of_others += 1
+                folders.clear()
+                continue
             configuration = self._configurations.of_folder(here).configuration
             folders[:] = sorted(
                 name

@@ -40,6 +40,10 @@ _IGNORED = Translated(
     "{count} that .gitignore names (`--no-respect-gitignore` checks them)",
     ".gitignore 列出的 {count}（`--no-respect-gitignore` 会检查）",
 )
+_OF_OTHERS = Translated(
+    "{count} with a licence of another project (name a folder to check it)",
+    "{count}，其许可证属于其他项目（指明文件夹的路径即可检查）",
+)
 _FIXABLE = Translated(
     "{count} can be fixed with `ranksafe fix`.", "其中 {count} 处可用 `ranksafe fix` 修复。"
 )
@@ -136,6 +140,11 @@ def _reasons(unreadable: int, partly: int, found: FoundFiles) -> Iterator[Transl
                 "1 file or folder" if count == 1 else f"{count} files and folders",
                 f"{count} 个文件或文件夹",
             )
+        )
+    if found.of_others:
+        count = found.of_others
+        yield _OF_OTHERS.filled(
+            count=Translated("1 folder" if count == 1 else f"{count} folders", f"{count} 个文件夹")
         )
 
 
