@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from ranksafe.checker.finding import Applicability, Finding, FixOffer, Level
-from ranksafe.checker.rule import Rule, RuleMetadata, Symptom
+from ranksafe.checker.rule import Rule, RuleMetadata, Stability, Symptom
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
@@ -53,6 +53,7 @@ class UncheckedBatchSplit(Rule):
         level=Level.INFORMATION,
         symptom=Symptom.WRONG,
         since="0.1.0",
+        stability=Stability.PREVIEW,
         run_signatures=(r"batch_size should be a positive integer value, but got batch_size=0",),
     )
     listens_to = (ast.BinOp, ast.AugAssign)
