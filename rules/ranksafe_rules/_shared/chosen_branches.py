@@ -49,9 +49,7 @@ def _part_may_hold(
 
 def _constants(values: Values | None) -> list[object]:
     """All that an expression may be, where all of it is known; else nothing."""
-    if values is None or not values.complete or not all(item.is_constant for item in values.known):
-        return []
-    return values.constants()
+    return values.constants() if values is not None and values.are_constants else []
 
 
 def _given_for(module: Module, test: ast.expr, user: Module, call: ast.Call) -> Values | None:

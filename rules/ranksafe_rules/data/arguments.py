@@ -44,7 +44,7 @@ def _constant(module: Module, node: ast.expr, made: Sequence[ast.AST]) -> tuple[
         return (node.value,)
     passed = _passed(module, node, made) if isinstance(node, ast.Name) else None
     values = module.values(node if passed is None else passed)
-    if not values.complete or not values.known or not all(v.is_constant for v in values.known):
+    if not values.known or not values.are_constants:
         return None
     constants = {repr(value.constant) for value in values.known}
     return (values.known[0].constant,) if len(constants) == 1 else None

@@ -81,9 +81,8 @@ def _variable_differs(module: Module, node: ast.expr, depth: int) -> Differs | N
     if not isinstance(node, (ast.Name, ast.Attribute)):
         return None
     values = module.values(node)
-    constant = values.complete and all(value.is_constant for value in values.known)
     if _RANK.match(node.attr if isinstance(node, ast.Attribute) else node.id):
-        return None if constant and values.known else Differs.BY_RANK
+        return None if values.known and values.are_constants else Differs.BY_RANK
     return _first(module, _sources(module, node), depth)
 
 

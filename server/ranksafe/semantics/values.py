@@ -48,13 +48,14 @@ class Values:
     known: tuple[Value, ...]
     complete: bool
 
+    @property
+    def are_constants(self) -> bool:
+        """Whether it is certainly one of the known values, and each of them is known."""
+        return self.complete and all(value.is_constant for value in self.known)
+
     def only_constant(self) -> Any:
         """The constant that the expression certainly has, else None."""
-        if (
-            not self.complete
-            or not self.known
-            or not all(value.is_constant for value in self.known)
-        ):
+        if not self.known or not self.are_constants:
             return None
         constants = {repr(value.constant) for value in self.known}
         return self.known[0].constant if len(constants) == 1 else None

@@ -134,9 +134,7 @@ def _is_computed(module: Module, attribute: ast.Attribute) -> bool:
         return False
     assigned = module.assigned_to_attribute(attribute)
     values = None if assigned is None else module.values(assigned)
-    return values is None or not (
-        values.complete and all(value.is_constant for value in values.known)
-    )
+    return values is None or not values.are_constants
 
 
 def _helper_reads_variable(module: Module, call: ast.Call) -> bool:
