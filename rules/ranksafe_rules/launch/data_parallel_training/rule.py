@@ -16,6 +16,7 @@ from ranksafe.semantics.module import Module
 from ranksafe_rules._shared.processes import is_unit_test
 from ranksafe_rules._shared.replicas import listed_devices
 from ranksafe_rules._shared.visible_devices import leaves_one_gpu
+from ranksafe_rules.launch.data_parallel_training.evaluations import is_only_evaluated
 
 _MESSAGE: Final = Translated(
     "one process drives all GPUs: each forward copies the whole model from the first GPU to the others and gathers "
@@ -52,7 +53,11 @@ class DataParallelTraining(Rule):
         # A Trainer that is given the wrapped model is RS102's.
         if not wraps or module.facts.trainers or is_unit_test(module) or leaves_one_gpu(module):
             return
-        if module.may_wrap_models or not module.users_mention("backward"):
+        if module.may_wrap_models or not module.users_mention("backward("):
             return
-        if not any(module.users_mention(word) for word in OF_SEVERAL_PROCESSES):
-            yield self.finding(module, wraps[0].func, _MESSAGE)
+        if any(module.users_mention(word) for word in OF_SEVERAL_PROCESSES):
+            return
+        trained = (wrap for wrap in wraps if not is_only_evaluated(module, wrap))
+        first = next(trained, None)
+        if first is not None:
+            yield self.finding(module, first.func, _MESSAGE)
