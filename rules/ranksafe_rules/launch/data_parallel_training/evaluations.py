@@ -17,8 +17,8 @@ from ranksafe_rules._shared.trails.variables import reads_of_name, reads_of_para
 _TRAINING: Final = frozenset({"train", "parameters", "named_parameters", "zero_grad"})
 """What is asked of a model that is trained; an optimizer is given the parameters."""
 _ONLY_LOOKING: Final = frozenset({"isinstance", "print", "len", "hasattr", "type", "id"})
-_MAXIMUM_DEPTH: Final = 6
-_MOST_USES: Final = 200
+_MAXIMUM_DEPTH: Final = 8
+_MOST_USES: Final = 100
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ def _is_asked(module: Module, part: ast.Attribute, state: _Evaluation, depth: in
         return False
     call = module.parent(part)
     if isinstance(call, ast.Call) and call.func is part and part.attr in SAME_OBJECT:
-        return _goes_to_evaluation(module, part.value, state, depth)
+        return depth > 0 and _goes_to_evaluation(module, part.value, state, depth - 1)
     return True
 
 

@@ -24,6 +24,7 @@ _MESSAGE: Final = Translated(
     "由一个进程驱动所有 GPU：每次前向都会把整个模型从第一张 GPU 复制到其他 GPU，并在第一张 GPU 上收集输出；"
     "即使只有一台机器，PyTorch 也推荐每张 GPU 一个进程的 DistributedDataParallel",
 )
+_MOST_WRAPS: Final = 20
 
 
 class DataParallelTraining(Rule):
@@ -57,7 +58,8 @@ class DataParallelTraining(Rule):
             return
         if any(module.users_mention(word) for word in OF_SEVERAL_PROCESSES):
             return
-        trained = (wrap for wrap in wraps if not is_only_evaluated(module, wrap))
+        looked_at = wraps[:_MOST_WRAPS]
+        trained = (wrap for wrap in looked_at if not is_only_evaluated(module, wrap))
         first = next(trained, None)
         if first is not None:
             yield self.finding(module, first.func, _MESSAGE)

@@ -20,11 +20,18 @@ _MAXIMUM_DEPTH: Final = 3
 def never_validates(module: Module, cls: ast.ClassDef) -> bool:
     """Whether all fits that a script shows are given a loader to train on and none to validate on: Lightning skips the
     validation then (2.6.6 `trainer/trainer.py` ``enable_validation``)."""
-    fits = [call for call in module.calls_written("fit") if _is_of_trainer(module, call)]
-    if not fits or module.calls_written("validate") or module.has_method(cls, "val_dataloader"):
+    train_only: bool = module.memoized(
+        "fits that only train", module.tree, 0, lambda _node, _depth: _all_train_only(module)
+    )
+    if not train_only or module.has_method(cls, "val_dataloader"):
         return False
-    if module.users_saying(cls.name):
-        return False  # They may have it fitted, too.
+    return not module.users_saying(cls.name)  # They may have it fitted, too.
+
+
+def _all_train_only(module: Module) -> bool:
+    fits = [call for call in module.calls_written("fit") if _is_of_trainer(module, call)]
+    if not fits or module.calls_written("validate"):
+        return False
     return all(_trains_only(module, call) for call in fits)
 
 

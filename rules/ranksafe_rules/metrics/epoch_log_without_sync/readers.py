@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from ranksafe.semantics.module import Module
@@ -20,10 +22,19 @@ _MONITORED: Final = re.compile(
 def is_monitored(module: Module, call: ast.Call) -> bool:
     """Whether the project shows something that monitors what a call of `log` or `log_dict` logs."""
     names = _names(module, call)
-    return bool(names) and (
-        module.text_says(lambda text: not names.isdisjoint(_found_in(text)))
-        or not names.isdisjoint(_monitored_elsewhere(module))
+    return any(module.text_says(_Monitors(name)) for name in names) or bool(
+        names and not names.isdisjoint(_monitored_elsewhere(module))
     )
+
+
+@dataclass(frozen=True)
+class _Monitors:
+    """Asks a text whether it has a name monitored; equal for equal names, so that it is asked once."""
+
+    name: str
+
+    def __call__(self, text: str) -> bool:
+        return self.name in _found_in(text)
 
 
 def is_shown_only(module: Module, call: ast.Call) -> bool:
@@ -61,8 +72,9 @@ def _monitored_elsewhere(module: Module) -> frozenset[str]:
     return answer
 
 
-def _found_in(text: str) -> list[str]:
-    return _MONITORED.findall(text)
+@lru_cache(maxsize=4)
+def _found_in(text: str) -> frozenset[str]:
+    return frozenset(_MONITORED.findall(text))
 
 
 def _asks_for_metrics(text: str) -> bool:
