@@ -10,7 +10,7 @@ from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.processes import Certainty
 
-_PACKAGES: Final = ("lightning", "pytorch_lightning")
+PACKAGES: Final = ("lightning", "pytorch_lightning")
 _DEVICES: Final = ("devices", "gpus")
 """``gpus`` up to lightning 1.9."""
 _SHARING: Final = ("use_distributed_sampler", "replace_sampler_ddp")
@@ -38,7 +38,7 @@ def _trainers(module: Module) -> list[ast.Call]:
     return [
         call
         for call in module.calls_written("Trainer")
-        if (module.qualified_name(call.func) or "").partition(".")[0] in _PACKAGES
+        if (module.qualified_name(call.func) or "").partition(".")[0] in PACKAGES
     ]
 
 

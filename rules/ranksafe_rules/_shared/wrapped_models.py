@@ -17,6 +17,7 @@ from typing import Final
 from ranksafe.semantics.facts import DATA_PARALLEL
 from ranksafe.semantics.guards import Guard, GuardKind
 from ranksafe.semantics.module import Module
+from ranksafe.semantics.structure import Function
 from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared import trainer_methods
@@ -79,6 +80,9 @@ class Wrapped:
     """What is wrapped."""
     guards: tuple[Guard, ...]
     """The conditions on the way from there."""
+    apart: tuple[Guard, ...] = ()
+    """Those of them, on anything but devices and processes, under which an attribute gets the wrapper elsewhere than in
+    the method that uses it: it may well be used in a run in which they do not hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +108,21 @@ def wraps_of(module: Module, expression: ast.expr) -> Wraps:
     if was_asked(module, expression):
         return NOTHING
     here = module.guards(expression)
-    kept = tuple(item for item in found.known if _holds_at(module, item, here))
+    kept = tuple(
+        _settled(module, item, here) for item in found.known if _holds_at(module, item, here)
+    )
     if _is_handed_over(module, expression):
         kept = tuple(item for item in kept if may_meet(module, expression, item))
     return Wraps(kept, found.only)
+
+
+def _settled(module: Module, wrapped: Wrapped, here: tuple[Guard, ...]) -> Wrapped:
+    """Without what the conditions at the use ask, too."""
+    if not wrapped.apart:
+        return wrapped
+    known = {_normal(module, guard) for guard in here}
+    open_still = (guard for guard in wrapped.apart if _normal(module, guard) not in known)
+    return replace(wrapped, apart=tuple(open_still))
 
 
 def may_meet(module: Module, use: ast.expr, wrapped: Wrapped) -> bool:
@@ -539,6 +554,7 @@ def _of_attribute(module: Module, node: ast.Attribute, depth: int) -> Wraps:
     holder = holders.pop()
     if holder is None or not _runs_before(module, cls, holder, here, node, wraps):
         return NOTHING
+    on_its_call = _guards_of_setup(module, cls, holder, here)
     parts: list[Wraps] = []
     for store, part in reversed(wraps):
         where = module.enclosing_function(store)
@@ -549,10 +565,37 @@ def _of_attribute(module: Module, node: ast.Attribute, depth: int) -> Wraps:
         if where is here and module.order_of(store) > module.order_of(node):
             continue
         guards = module.guards(store)
-        parts.append(_guarded(module, part, guards))
+        if on_its_call is None:
+            parts.append(_guarded(module, part, guards))
+        else:
+            wraps_it = _guarded(module, part, (*guards, *on_its_call))
+            parts.append(_made_apart(module, wraps_it, module.guards(node)))
         if not guards:
             break
     return _merged(parts)
+
+
+def _made_apart(module: Module, wraps: Wraps, here: tuple[Guard, ...]) -> Wraps:
+    """With the conditions that ``here``, those of the use, do not ask as well."""
+    known = (replace(item, apart=tuple(filter(_is_choice, item.guards))) for item in wraps.known)
+    return replace(wraps, known=tuple(_settled(module, item, here) for item in known))
+
+
+def _is_choice(guard: Guard) -> bool:
+    return guard.kind is GuardKind.OTHER and not guard.is_demanded
+
+
+def _guards_of_setup(
+    module: Module, cls: ast.ClassDef, holder: Function, here: ast.AST | None
+) -> tuple[Guard, ...] | None:
+    """The conditions under which an object that is made calls the method ``holder``; None where the use in ``here``
+    follows the wrapping in the same flow of statements, so that its conditions may be taken to hold."""
+    if here is holder or not isinstance(here, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return None
+    if here.name == "__init__" or _calls_within(module, cls, here.name, holder):
+        return None
+    setups = _calls_while_made(module, cls, holder.name)
+    return module.guards(setups[0]) if setups else ()
 
 
 def _of_store(module: Module, store: ast.Attribute, depth: int) -> Wraps:
@@ -583,11 +626,7 @@ def _runs_before(
             for call in _calls_on_self(module, cls, holder.name)
             if module.enclosing_function(call) is here
         )
-    calls = [
-        call
-        for call in _calls_on_self(module, cls, here.name)
-        if module.enclosing_function(call) is holder
-    ]
+    calls = _calls_within(module, cls, here.name, holder)
     if calls:
         return all(module.order_of(call) > first for call in calls)
     if holder.name == "__init__":
@@ -597,6 +636,16 @@ def _runs_before(
         module.order_of(call) > module.order_of(setups[0])
         for call in _calls_while_made(module, cls, here.name)
     )
+
+
+def _calls_within(
+    module: Module, cls: ast.ClassDef, method: str, holder: ast.AST
+) -> list[ast.Call]:
+    return [
+        call
+        for call in _calls_on_self(module, cls, method)
+        if module.enclosing_function(call) is holder
+    ]
 
 
 def _calls_while_made(module: Module, cls: ast.ClassDef, method: str) -> list[ast.Call]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from packaging.version import Version
 from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
 
@@ -39,6 +40,11 @@ _METHODS: Final = {
     "to_pickle": ("path", 0),
 }
 """Methods that do: of models and tokenizers of transformers, diffusers and peft, and of pandas's frames."""
+_FIRST_SAFETENSORS: Final = Version("4.35.0")
+"""From here on transformers writes safetensors unless told otherwise, and asks ``save_function`` for nothing then (read
+in 4.34.1, 4.35.0, 4.57.1)."""
+_WITHOUT_SAVE_FUNCTION: Final = Version("5.0.0")
+"""It has no such parameter any more (read in 5.23.0)."""
 _PATH_METHODS: Final = frozenset({"write_text", "write_bytes"})
 _WORDS: Final = frozenset(name.rpartition(".")[2] for name in _WRITERS)
 MENTIONS: Final = frozenset(f"{word}(" for word in (*_WORDS, *_METHODS, *_PATH_METHODS, "open"))
@@ -72,6 +78,8 @@ def writes_on_every_rank(module: Module, launch: LaunchContext) -> Iterator[Writ
         alike = _is_alike(module, call)
         if alike and not _is_used_again(module, path):
             continue
+        if _leaves_it_to_a_function(module, call, launch):
+            continue
         if _is_shared(module, call, path, launch):
             found.append(Write(call, path, alike))
     yield from sorted(found, key=lambda write: module.order_of(write.call))
@@ -97,6 +105,21 @@ def _writes(module: Module) -> Iterator[tuple[ast.Call, ast.expr]]:
         for call in module.calls_written(method):
             if isinstance(call.func, ast.Attribute):
                 yield call, call.func.value
+
+
+def _leaves_it_to_a_function(module: Module, call: ast.Call, launch: LaunchContext) -> bool:
+    """``model.save_pretrained(path, save_function=accelerator.save)`` where transformers calls that: accelerate's own
+    writes on the main process only (accelerate 1.15.0 `utils/other.py` ``save``), and others are not known."""
+    given = module.argument_node(call, "save_function", None)
+    if given is None or module.qualified_name(given) == "torch.save":
+        return False
+    version = launch.version("transformers")
+    safe = module.argument(call, "safe_serialization")
+    if safe is None:
+        return version is not None and version < _FIRST_SAFETENSORS
+    if version is not None and version >= _WITHOUT_SAVE_FUNCTION:
+        return False
+    return safe.only_constant() is False
 
 
 def _opened(module: Module, call: ast.Call) -> ast.expr | None:

@@ -24,7 +24,9 @@ _CONDITIONAL = (
     ast.Match,
     ast.IfExp,
 )
-_LEAVING = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_GOING_ON = (ast.Return, ast.Continue, ast.Break)
+"""They leave the block, and the program runs on."""
+_LEAVING = (*_GOING_ON, ast.Raise)
 _LEAVING_CALLS = frozenset({"sys.exit", "os._exit", "builtins.exit", "builtins.quit"})
 _TESTS = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Name)
 _LONGEST_WAY = 4
@@ -69,11 +71,11 @@ class ControlFlow:
             return self.guard(parent.values[0], isinstance(parent.op, ast.And))
         return None
 
-    def guard(self, test: ast.expr, positive: bool) -> Guard:
+    def guard(self, test: ast.expr, positive: bool, *, is_demanded: bool = False) -> Guard:
         """A guard; ``not x`` is x with the other sign."""
         while isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
             test, positive = test.operand, not positive
-        return Guard(test, positive, self)
+        return Guard(test, positive, self, is_demanded=is_demanded)
 
     def read(self, test: ast.expr, holds: bool) -> tuple[ast.expr, bool]:
         """See `ranksafe.semantics.guards.Tests`."""
@@ -128,7 +130,7 @@ class ControlFlow:
             return []
         block, order = _block_of(parent, child), self._module.order_of(child)
         return [
-            self.guard(exit_.test, exit_.holds)
+            self.guard(exit_.test, exit_.holds, is_demanded=exit_.ends)
             for exit_ in exits
             if exit_.block == block and self._module.order_of(exit_.statement) < order
         ]
@@ -142,9 +144,11 @@ class ControlFlow:
                     leaves = self._leaves(statement.body[-1])
                     other = bool(statement.orelse) and self._leaves(statement.orelse[-1])
                     if leaves is not other:
-                        found.append(_Exit(block, statement, statement.test, other))
+                        last = (statement.orelse if other else statement.body)[-1]
+                        ends = not isinstance(last, _GOING_ON)
+                        found.append(_Exit(block, statement, statement.test, other, ends))
                 elif isinstance(statement, ast.Assert):
-                    found.append(_Exit(block, statement, statement.test, True))
+                    found.append(_Exit(block, statement, statement.test, True, True))
         return found
 
     def _leaves(self, statement: ast.stmt) -> bool:
@@ -328,6 +332,8 @@ class _Exit:
     statement: ast.stmt
     test: ast.expr
     holds: bool
+    ends: bool
+    """Whether the other way ends in an exception or ends the program."""
 
 
 @dataclass(frozen=True, slots=True)

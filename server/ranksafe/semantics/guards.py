@@ -34,9 +34,13 @@ class Tests(Protocol):
 class Guard:
     """A condition under which code runs."""
 
-    __slots__ = ("_holds", "_kind", "_read", "_tests", "_written")
+    __slots__ = ("_holds", "_kind", "_read", "_tests", "_written", "is_demanded")
 
-    def __init__(self, written: ast.expr, holds: bool, tests: Tests) -> None:
+    def __init__(
+        self, written: ast.expr, holds: bool, tests: Tests, *, is_demanded: bool = False
+    ) -> None:
+        self.is_demanded = is_demanded
+        """Whether an exception, or the end of the program, is all that comes where it does not hold."""
         self._written = written
         self._holds = holds
         self._tests = tests

@@ -16,6 +16,7 @@ from ranksafe.semantics.module import Module
 from ranksafe_rules._shared.processes import is_unit_test
 from ranksafe_rules._shared.replicas import listed_devices
 from ranksafe_rules._shared.visible_devices import leaves_one_gpu
+from ranksafe_rules.launch.data_parallel_training.evaluations import is_only_evaluated
 
 _MESSAGE: Final = Translated(
     "one process drives all GPUs: each forward copies the whole model from the first GPU to the others and gathers "
@@ -23,6 +24,7 @@ _MESSAGE: Final = Translated(
     "由一个进程驱动所有 GPU：每次前向都会把整个模型从第一张 GPU 复制到其他 GPU，并在第一张 GPU 上收集输出；"
     "即使只有一台机器，PyTorch 也推荐每张 GPU 一个进程的 DistributedDataParallel",
 )
+_MOST_WRAPS: Final = 20
 
 
 class DataParallelTraining(Rule):
@@ -52,7 +54,12 @@ class DataParallelTraining(Rule):
         # A Trainer that is given the wrapped model is RS102's.
         if not wraps or module.facts.trainers or is_unit_test(module) or leaves_one_gpu(module):
             return
-        if module.may_wrap_models or not module.users_mention("backward"):
+        if module.may_wrap_models or not module.users_mention("backward("):
             return
-        if not any(module.users_mention(word) for word in OF_SEVERAL_PROCESSES):
-            yield self.finding(module, wraps[0].func, _MESSAGE)
+        if any(module.users_mention(word) for word in OF_SEVERAL_PROCESSES):
+            return
+        looked_at = wraps[:_MOST_WRAPS]
+        trained = (wrap for wrap in looked_at if not is_only_evaluated(module, wrap))
+        first = next(trained, None)
+        if first is not None:
+            yield self.finding(module, first.func, _MESSAGE)

@@ -11,6 +11,9 @@ from typing import Final
 from ranksafe.semantics.module import GuardKind, Module
 from ranksafe.semantics.structure import Function
 
+from ranksafe_rules.metrics.epoch_log_without_sync.fits import never_validates
+from ranksafe_rules.metrics.epoch_log_without_sync.readers import is_shown_only
+
 LIGHTNING_MODULES: Final = (
     "pytorch_lightning.LightningModule",
     "lightning.LightningModule",
@@ -30,21 +33,39 @@ _STAGES: Final = frozenset(
 _MAXIMUM_DEPTH: Final = 4
 
 
-def unreduced_logs(module: Module, cls: ast.ClassDef) -> list[ast.Call]:
-    """``self.log`` and ``self.log_dict`` calls of the epoch, with a value made of the batch, in source order."""
+def takes_sync(module: Module, call: ast.Call) -> bool:
+    """Whether ``sync_dist=True`` can be added: every rank comes to the call, and it says nothing of it yet."""
+    return not module.guards(call) and module.argument(call, "sync_dist") is None
+
+
+def logs_by_step(module: Module, cls: ast.ClassDef) -> list[list[ast.Call]]:
+    """``self.log`` and ``self.log_dict`` calls of the epoch, with a value made of the batch: those of one step together
+    (what a second one shares with it left out), in the order in which they run; what only the progress bar shows is
+    left out."""
     if not module.is_subclass(module.class_name(cls), *LIGHTNING_MODULES):
         return []
     if module.has_method(cls, "log") or module.text_says(_may_put_together):
         return []
-    found: dict[ast.Call, None] = {}
+    steps: list[list[ast.Call]] = []
+    seen: set[ast.Call] = set()
     for name in STEPS:
-        step = module.method(cls, name)
-        receiver = None if step is None else module.self_name(step)
-        if step is not None and receiver is not None:
-            parameters = [item.arg for item in step.args.args[1:] if item.arg not in _COUNTS]
-            part = _Part(step, receiver, frozenset(parameters))
-            found |= dict.fromkeys(_logs(module, cls, part, _MAXIMUM_DEPTH))
-    return sorted(found, key=module.order_of)
+        found = [call for call in dict.fromkeys(_logs_of(module, cls, name)) if call not in seen]
+        seen.update(found)
+        read = [call for call in found if not is_shown_only(module, call)]
+        if read:
+            steps.append(read)
+    return steps
+
+
+def _logs_of(module: Module, cls: ast.ClassDef, name: str) -> Iterator[ast.Call]:
+    step = module.method(cls, name)
+    receiver = None if step is None else module.self_name(step)
+    if step is None or receiver is None:
+        return
+    if name == "validation_step" and never_validates(module, cls):
+        return
+    parameters = [item.arg for item in step.args.args[1:] if item.arg not in _COUNTS]
+    yield from _logs(module, cls, _Part(step, receiver, frozenset(parameters)), _MAXIMUM_DEPTH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +82,7 @@ class _Part:
 def _logs(module: Module, cls: ast.ClassDef, part: _Part, depth: int) -> Iterator[ast.Call]:
     """The logs of a function, and of those that it hands the LightningModule to."""
     names = _names_of_the_batch(module, part)
-    for call in module.nodes(ast.Call, inside=part.function):
+    for call in sorted(module.nodes(ast.Call, inside=part.function), key=module.order_of):
         assert isinstance(call, ast.Call)
         if _is_log(call, part.receiver):
             if _is_unreduced(module, call, names) and _is_of_the_step(module, call, part, names):

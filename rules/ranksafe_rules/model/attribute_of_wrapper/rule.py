@@ -95,7 +95,9 @@ class AttributeOfWrapper(Rule):
         wraps = wraps_of(module, node.value) if module.text_says(_may_wrap) else NOTHING
         known = [(module, item) for item in wraps.known] or wraps_by_callers(module, node.value)
         lacking = [
-            (file, wrapped) for file, wrapped in known if node.attr not in _TABLES[wrapped.how]
+            (file, wrapped)
+            for file, wrapped in known
+            if node.attr not in _TABLES[wrapped.how] and not wrapped.apart
         ]
         if not lacking or _is_provided(module, node):
             return

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from ranksafe.semantics.guards import GuardKind
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.walking import unparsed
 
@@ -22,7 +23,9 @@ class PlainBackward:
 
     loss: ast.expr
     accelerator: str | None
-    """How the accelerator is written there, if it can be."""
+    """How the accelerator is written there, if it can be and is always there."""
+    optional: bool
+    """Whether the program may run without an accelerator."""
     divided: bool
     """Whether the program itself divides the loss by the number of accumulated steps."""
 
@@ -36,7 +39,9 @@ def plain_backward(module: Module, call: ast.Call) -> PlainBackward | None:
     prepare = _prepare_of(module, loss)
     if prepare is None:
         return None
-    return PlainBackward(loss, _accelerator_at(module, call, prepare), _is_divided(module, loss))
+    optional = _may_be_missing(module, call, prepare)
+    accelerator = None if optional else _accelerator_at(module, call, prepare)
+    return PlainBackward(loss, accelerator, optional, _is_divided(module, loss))
 
 
 def _prepare_of(module: Module, loss: ast.expr) -> ast.Call | None:
@@ -103,6 +108,48 @@ def _accelerator_at(module: Module, use: ast.Call, prepare: ast.Call) -> str | N
     function = module.enclosing_function(use)
     given = [] if function is None else [*function.args.args, *function.args.kwonlyargs]
     return text if any(item.arg == text for item in given) else None
+
+
+def _may_be_missing(module: Module, use: ast.Call, prepare: ast.Call) -> bool:
+    """Whether conditions that ``use`` is not under ask for the accelerator before it prepares, or decide whether one is
+    made: ``if self.accelerator is not None: ... = self.accelerator.prepare(...)``."""
+    assert isinstance(prepare.func, ast.Attribute)
+    accelerator = prepare.func.value
+    text = unparsed(accelerator)
+    asked = [guard for guard in module.guards(prepare) if _asks_for(guard.test, text)]
+    for binding in _bindings(module, accelerator):
+        asked += [guard for guard in module.guards(binding) if guard.kind is GuardKind.OTHER]
+    here = {(unparsed(guard.test), guard.positive) for guard in module.guards(use)}
+    return any(
+        not guard.is_demanded and (unparsed(guard.test), guard.positive) not in here
+        for guard in asked
+    )
+
+
+def _asks_for(test: ast.expr, text: str) -> bool:
+    """Whether a condition asks if something is there: ``x``, ``x is not None``, also as a part."""
+    if isinstance(test, ast.BoolOp):
+        return any(_asks_for(part, text) for part in test.values)
+    if isinstance(test, ast.UnaryOp):
+        return _asks_for(test.operand, text)
+    if isinstance(test, ast.Compare):
+        bound = test.comparators[0]
+        return (
+            unparsed(test.left) == text and isinstance(bound, ast.Constant) and bound.value is None
+        )
+    return unparsed(test) == text
+
+
+def _bindings(module: Module, accelerator: ast.expr) -> list[ast.AST]:
+    """Where an accelerator gets its name, or its only attribute."""
+    if isinstance(accelerator, ast.Name):
+        found = module.bindings(accelerator)[1]
+    elif isinstance(accelerator, ast.Attribute):
+        cls = module.class_of_self(accelerator.value)
+        found = [] if cls is None else list(module.attribute_stores(cls, accelerator.attr))
+    else:
+        found = []
+    return found if len(found) == 1 else []
 
 
 def _is_divided(module: Module, loss: ast.expr) -> bool:

@@ -75,7 +75,7 @@ class BackwardWithoutAccelerator(Rule):
             message, level = _ACCUMULATING, Level.WARNING
         elif _is_half(module):
             message, level = _HALF, Level.WARNING
-        elif several_processes(module, launch) is Certainty.NEVER:
+        elif plain.optional or several_processes(module, launch) is Certainty.NEVER:
             return
         else:
             message, level = _ANY, Level.INFORMATION
