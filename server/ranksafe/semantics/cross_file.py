@@ -67,6 +67,9 @@ class Project(Protocol):
     def files_saying(self, word: str, *, asker: Path) -> list[Path]:
         """All files in which a word stands outside comments; what is found in ``asker`` depends on them from now on."""
 
+    def imported_saying(self, path: Path, word: str) -> list[Path]:
+        """The files that a file imports, directly or through others, in which a word stands outside comments."""
+
     def launches_of(self, path: Path) -> list[LaunchCommand]:
         """The commands that start a file, or one that imports it, with one process per GPU."""
 

@@ -183,6 +183,10 @@ class ProjectIndex(Definitions):
         self._users_read.setdefault(asker, set()).update(found)
         return found
 
+    def imported_saying(self, path: Path, word: str) -> list[Path]:
+        """The files that a file imports, directly or through others, in which a word stands outside comments."""
+        return sorted(self._mentions.saying(word) & self.closure(path))
+
     def launches_of(self, path: Path) -> list[LaunchCommand]:
         """The commands that start a file, or one that imports it, with one process per GPU.
 

@@ -248,6 +248,10 @@ class _AskedProject:
         """Left out: nobody asks while that is found out."""
         return []
 
+    def imported_saying(self, path: Path, word: str) -> list[Path]:  # noqa: ARG002
+        """Left out: nobody asks while that is found out."""
+        return []
+
     def launches_of(self, path: Path) -> list[LaunchCommand]:  # noqa: ARG002
         """Left out: nobody asks while that is found out."""
         return []
