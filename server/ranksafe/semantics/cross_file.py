@@ -86,6 +86,10 @@ class Project(Protocol):
     def runs_in_one_process(self, path: Path) -> bool:
         """Whether launchers start a file, or one that imports it, and every command makes one process."""
 
+    def values_given(self, option: str, asker: Path) -> list[str]:
+        """What the project's commands and files of settings give an option, as written; what is found in ``asker``
+        depends on them from now on."""
+
     def trains_with_trainer(self, module: str) -> bool:
         """Whether a file that imports the module builds a Trainer and shows no launcher."""
 

@@ -430,6 +430,14 @@ class Module(ModuleStructure):
         found: dict[str, list[ast.Name]] = self.memoized("uses of functions", self.tree, 0, find)
         return found
 
+    def values_given(self, option: str) -> list[str]:
+        """What the commands and the files of settings of the project give an option, as written."""
+        project, asker = self.project, self._asker
+        if project is None or asker.path is None:
+            return []
+        asker.imports.asked_project = True
+        return project.values_given(option, Path(asker.path))
+
     def plain_start(self) -> LaunchCommand | None:
         """A command with which a shell script of the project's or a README starts this file with plain python, if none
         starts it, or a file that imports it, with a launcher."""

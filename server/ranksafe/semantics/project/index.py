@@ -219,6 +219,11 @@ class ProjectIndex(Definitions):
         self._asked_of_users.add(path.absolute())
         return self._launch_files.in_one_process(path.absolute())
 
+    def values_given(self, option: str, asker: Path) -> list[str]:
+        """What the project's commands and files of settings give an option, as written; read as `launches_of` reads."""
+        self._asked_of_users.add(asker.absolute())
+        return self._launch_files.values_given(option)
+
     # -- who trains whose models
 
     def trains_with_trainer(self, module: str) -> bool:
