@@ -46,3 +46,13 @@ def test_versions_that_are_none() -> None:
     launch = build_launch_context(Statement("a", versions={"torch": "2.13.0+cpu", "trl": "dev"}))
     assert launch.version("torch") == Version("2.13.0+cpu")
     assert launch.version("trl") is None
+
+
+def test_a_version_or_a_python_that_is_too_old_for_it() -> None:
+    limit = Version("2.0")
+    assert LaunchContext(versions={"torch": "1.13.1"}).is_before("torch", limit)
+    assert LaunchContext(versions={"python": "3.7"}).is_before("torch", limit)
+    for versions in ({}, {"torch": "2.0.0", "python": "3.7"}, {"python": "3.8"}):
+        assert not LaunchContext(versions=versions).is_before("torch", limit)
+    assert not LaunchContext(versions={"python": "3.7"}).is_before("torch", Version("1.13"))
+    assert not LaunchContext(versions={"python": "2.7"}).is_before("trl", limit)

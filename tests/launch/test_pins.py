@@ -3,12 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ranksafe.launch.pins import pinned_versions
+from ranksafe.launch.pins import AskedFor, pinned_versions
 
 
 def _pins(folder: Path, root: Path | None = None) -> dict[str, str]:
     found = pinned_versions(folder, folder if root is None else root)
-    return {name: fact.value for name, fact in found.items()}
+    return {name: fact.value for name, fact in found.items() if name != "python"}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_the_nearest_file_that_names_a_library_decides(tmp_path: Path) -> None:
         ("  - pytorch=" + "1." * 50_000, None),
     ],
 )
-@pytest.mark.parametrize("name", ["environment.yml", "environment.yaml"])
+@pytest.mark.parametrize("name", ["environment.yml", "environment.yaml", "env_cpu.yml"])
 def test_a_line_of_an_environment_of_conda(
     tmp_path: Path, name: str, line: str, version: str | None
 ) -> None:
@@ -148,3 +148,68 @@ def test_scripts_have_to_agree(tmp_path: Path) -> None:
     assert _pins(tmp_path) == {"trl": "0.9.6"}
     (tmp_path / "requirements.txt").write_text("torch==2.0.1\n")
     assert _pins(tmp_path) == {"torch": "2.0.1", "trl": "0.9.6"}
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ("```\npip install torch==1.10.0 \\\n  torchvision\n```", "1.10.0"),
+        ("2. `conda install pytorch==1.8.0 torchvision -c pytorch`", "1.8.0"),
+        ("Install PyTorch (pip install torch==1.10.0+cu111)", "1.10.0+cu111"),
+        ("(pip install torch==1.10.0)", "1.10.0"),
+        ("- torch=1.5", "1.5"),
+        ("* `torch==1.5.1`", "1.5.1"),
+        ("- torch >= 1.5, < 1.6", "1.5"),
+        ("- torch >= 1.5", None),
+        ("- torch=1.5 or whatever you have", None),
+        ("We had PyTorch 1.5.", None),
+        ("pip install torch==1.9.0\n\nor\n\npip install torch==1.10.0", None),
+        ("pip install torch\n\nor\n\npip install torch==1.10.0", None),
+        ("- PyTorch 1.5 or higher\n\npip install torch==1.10.0", None),
+        ("You need **PyTorch** (1.7+):\n\npip install torch==1.10.0", None),
+        ("- Python 3.6+\n\npip install torch==1.10.0", "1.10.0"),
+        ("PyTorch 1.7\u53ca\u4ee5\u4e0a\n\npip install torch==1.10.0", None),
+    ],
+)
+@pytest.mark.parametrize("name", ["README.md", "Readme_en.md", "INSTALL.rst", "docs/install.md"])
+def test_what_readers_are_told_to_install(
+    tmp_path: Path, name: str, text: str, version: str | None
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / name).write_text(f"# Own\n\n{text}\n", encoding="utf-8")
+    assert _pins(tmp_path) == ({} if version is None else {"torch": version})
+
+
+def test_pages_tell_what_no_list_does(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("pip install torch==1.12.1 trl==0.9.6 peft==0.11.1\n")
+    (tmp_path / "requirements.txt").write_text("torch>=1.2\ntrl==0.8.0\npeft\n")
+    assert _pins(tmp_path) == {"trl": "0.8.0", "peft": "0.11.1"}
+
+
+def test_a_name_alone_does_not_hide_what_is_asked_for_above(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "requirements.txt").write_text("torch==1.13.1\n")
+    (inner / "requirements.txt").write_text("torch\n")
+    assert _pins(inner, tmp_path) == {"torch": "1.13.1"}
+
+
+def test_environments_have_to_agree(tmp_path: Path) -> None:
+    for name, version in (("cpu.yml", "1.11.0"), ("gpu.yml", "2.1.0")):
+        (tmp_path / name).write_text(f"dependencies:\n  - pytorch={version}\n  - numpy=1.21.2\n")
+    assert _pins(tmp_path) == {"numpy": "1.21.2"}
+
+
+def test_python_itself(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("conda create -n own python=3.7 -y\n")
+    assert pinned_versions(tmp_path, tmp_path)["python"].value == "3.7"
+
+
+def test_folders_that_are_known_are_not_read_again(tmp_path: Path) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    (tmp_path / "requirements.txt").write_text("torch==1.13.1\n")
+    known: dict[Path, AskedFor] = {}
+    assert pinned_versions(tmp_path, tmp_path, known)["torch"].value == "1.13.1"
+    (tmp_path / "requirements.txt").unlink()
+    assert pinned_versions(inner, tmp_path, known)["torch"].value == "1.13.1"

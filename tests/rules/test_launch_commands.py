@@ -312,3 +312,56 @@ def test_a_script_for_a_launcher_that_plain_python_starts(
     (tmp_path / "other.py").write_text("print()\n")
     (tmp_path / "README.md").write_text(f"Train it:\n\n{command}\n")
     assert _found(tmp_path, _FOR_A_LAUNCHER) == expected
+
+
+_ACCUMULATES = """\
+import argparse
+
+import torch
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def train(args, net, loader):
+    model = DDP(net, device_ids=[args.local_rank])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=args.lr)
+    for step, (x, y) in enumerate(loader):
+        loss = torch.nn.functional.cross_entropy(model(x), y) / args.grad_steps
+        loss.backward()
+        if (step + 1) % args.grad_steps == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--grad-steps", "-g", type=int, default=1)
+parser.add_argument("--lr", type=float, default=0.1)
+parser.add_argument("--local-rank", type=int)
+train(parser.parse_args(), torch.nn.Linear(2, 2), [])
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "given"),
+    [
+        ("run.sh", "torchrun train.py --lr 2", False),
+        ("run.sh", "torchrun train.py \\\n  --grad-steps 1 --lr 2", False),
+        ("run.sh", "torchrun train.py --grad-steps=1", False),
+        ("run.sh", "torchrun train.py --upgrad-steps 4 --grad-steps-max 4", False),
+        ("run.sh", "torchrun train.py --grad-steps 4", True),
+        ("run.sh", "torchrun train.py --grad-steps 16", True),
+        ("run.sh", 'torchrun train.py --grad-steps="4"', True),
+        ("run.sh", "torchrun train.py --grad-steps $STEPS", True),
+        ("run.sh", "torchrun train.py -g 2", True),
+        ("README.md", "`--grad-steps` says how many backwards", False),
+        ("README.md", "More memory: `torchrun train.py --grad-steps 8`.", True),
+        ("settings/large.yaml", "grad_steps: 8", True),
+        ("settings/large.yaml", "grad_steps: 1", False),
+    ],
+)
+def test_an_option_that_commands_give_another_value(
+    tmp_path: Path, name: str, text: str, given: bool
+) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(f"{text}\n")
+    found = ("RS530", "INFORMATION") in _found(tmp_path, _ACCUMULATES)
+    assert found == given

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from ranksafe.checker.configuration import (
@@ -250,4 +250,4 @@ def _interpreter_of(folder: Path) -> Path | None:
 
 
 _versions_of = lru_cache(maxsize=16)(installed_versions)
-_pins_of = lru_cache(maxsize=4096)(pinned_versions)
+_pins_of = lru_cache(maxsize=4096)(partial(pinned_versions, known={}))

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from packaging.version import InvalidVersion, Version
 
 DEFAULT_GPUS = 2
 """Assumed when nothing is known: the smallest number of GPUs on which the pitfalls appear."""
+
+_NEEDS_PYTHON: Final = {"torch": (Version("2.0"), Version("3.8"))}
+"""Distribution to a version and the oldest Python that it runs on (release notes of PyTorch 2.0: "Drop support for
+Python versions <= 3.7")."""
 
 
 class Launcher(str, Enum):
@@ -60,3 +65,15 @@ class LaunchContext:
             return Version(text)
         except InvalidVersion:
             return None
+
+    def is_before(self, distribution: str, limit: Version) -> bool:
+        """Whether the script is known to meet a version below ``limit``: by that version, or by a Python that is too
+        old for a later one."""
+        known = self.version(distribution)
+        if known is not None:
+            return known < limit
+        first, oldest = _NEEDS_PYTHON.get(distribution, (None, None))
+        python = self.version("python")
+        if first is None or oldest is None or python is None:
+            return False
+        return limit >= first and python < oldest

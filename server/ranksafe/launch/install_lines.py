@@ -1,4 +1,4 @@
-"""What conda's environment files and the commands of scripts install, as requirements of pip."""
+"""What conda's environment files, and the commands of scripts and pages, install, as requirements of pip."""
 
 from __future__ import annotations
 
@@ -21,11 +21,20 @@ _WITH_A_WORD: Final = frozenset({"-c", "--channel", "-n", "--name"})
 """Options of conda that are followed by a name; pip's ``-c`` by a file."""
 _NEXT_COMMAND: Final = re.compile(r"&&|\|\||[;|&]")
 _GOES_ON: Final = re.compile(r"\\\r?\n")
+_LISTED: Final = re.compile(r"\s*[-*+]\s+[`*]*([A-Za-z][\w.-]*[ \t]*[<>=!~]{1,2}[^`*\n]*)[`*]*\s*")
+"""A line of a list that has nothing but one requirement: ``- torch=1.5``."""
+_OPEN: Final = re.compile(
+    r"\b([A-Za-z][\w-]{0,30})[^\w\n]{1,5}(\d[\d.]*)[ \t]*\(?"
+    r"(?:\+(?!\w)|(?:or|and)[ \t]+(?:\+|above|\w+er\b)|[及或]?(?:以上|更高))"
+)
+"""``PyTorch 1.1 or higher``, ``torch 1.7+``."""
 
 
 def of_environment(text: str) -> Iterator[str]:
-    """The requirements in an ``environment.yml`` below ``dependencies``: those of conda, and those that it gives to
+    """The requirements in an environment of conda below ``dependencies``: those of conda, and those that it gives to
     pip."""
+    if "dependencies:" not in text:
+        return
     section = ""
     for line in text.splitlines():
         key = _KEY.match(line)
@@ -34,6 +43,18 @@ def of_environment(text: str) -> Iterator[str]:
         found = _ITEM.match(line) if section == "dependencies" else None
         if found is not None:
             yield _as_pip_writes(found[1])
+
+
+def of_page(text: str) -> Iterator[str]:
+    """The requirements that a README or a page on the installation asks for: by commands, one by one in a list, or in
+    words that leave the version open."""
+    yield from of_script(text)
+    for line in text.splitlines():
+        found = _LISTED.fullmatch(line)
+        if found is not None:
+            yield _as_pip_writes(found[1].strip())
+        for name, version in _OPEN.findall(line):
+            yield _as_pip_writes(f"{name}>={version.strip('.')}")
 
 
 def of_script(text: str) -> Iterator[str]:
@@ -59,7 +80,7 @@ def _words(arguments: str) -> Iterator[str]:
             option = "" if option in _WITH_A_WORD else word
             continue
         option = ""
-        yield word.strip("\"'")
+        yield word.strip("\"'`()")
 
 
 def _as_pip_writes(item: str) -> str:

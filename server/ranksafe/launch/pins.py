@@ -5,16 +5,17 @@ What reads requirements is imported at the first one: the server's client waits 
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from packaging.version import Version
 
 from ranksafe.launch.context import Fact
-from ranksafe.launch.install_lines import of_environment, of_script
+from ranksafe.launch.install_lines import of_environment, of_page, of_script
 from ranksafe.launch.versions import TRACKED, normalized
 from ranksafe.settings import parse_toml
 from ranksafe.source.plain_files import read_plain
@@ -30,8 +31,18 @@ PIN_FILES: Final = (
     "environment.yaml",
     "Dockerfile",
 )
-PIN_SCRIPTS: Final = "*.sh"
-_MOST_SCRIPTS: Final = 30
+_ENVIRONMENTS: Final = ("*.yml", "*.yaml")
+_SCRIPTS: Final = ("*.sh",)
+_PAGES: Final = tuple(
+    f"{name}*{suffix}"
+    for name in ("[Rr][Ee][Aa][Dd][Mm][Ee]", "[Ii][Nn][Ss][Tt][Aa][Ll][Ll]")
+    for suffix in (".md", ".rst")
+)
+PIN_PATTERNS: Final = (*_ENVIRONMENTS, *_SCRIPTS, *_PAGES)
+"""Other files that may say what to install: conda's environments under other names, scripts, what a reader does
+first."""
+_DOCUMENTS: Final = ("docs", "doc")
+_MOST_FILES: Final = 30
 _MOST_BYTES: Final = 1_000_000
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 _BEHIND: Final = re.compile(r"(?:^|\s)#|\s--|\\$|;")
@@ -39,45 +50,85 @@ _BEHIND: Final = re.compile(r"(?:^|\s)#|\s--|\\$|;")
 _LOCAL: Final = re.compile(r"((?:~=|>=|<=|<|>)\s*[\w.]+)\+[\w.]+")
 """``~=1.8.1+cu111``: only ``==`` takes the build of a version, which people write everywhere."""
 _LONGEST: Final = 200
+_LISTS: Final = frozenset({".txt", ".toml", ".yml", ".yaml"})
+"""Where a name alone says nothing of its version; a command with it installs the latest."""
+_PINNED: Final = TRACKED | {"python"}
+AskedFor: TypeAlias = Mapping[str, Fact | None]
+"""What the files of one folder ask for; None: that may be one of several versions."""
 
 
-def pinned_versions(folder: Path, root: Path) -> Mapping[str, Fact]:
+def pinned_versions(
+    folder: Path, root: Path, known: MutableMapping[Path, AskedFor] | None = None
+) -> Mapping[str, Fact]:
     """Distribution name to the version that is asked for in a folder or, going up to ``root``, in the nearest that
     names the distribution at all, with the file as source.
 
-    Only `TRACKED` distributions, and only what leaves no choice but of the patch: ``==4.39.3``, ``>=5.3.0,<5.4.0``,
-    ``~=2.1.0``; of those the lowest one.
+    Only `TRACKED` distributions and Python itself, and only what leaves no choice but of the patch: ``==4.39.3``,
+    ``>=5.3.0,<5.4.0``, ``~=2.1.0``; of those the lowest one. ``known``: what was read of folders before.
     """
+    known = {} if known is None else known
     places = [folder, *folder.parents]
     places = places[: places.index(root) + 1] if root in places else [folder]
     found: dict[str, Fact | None] = {}
     for place in places:
-        found = {**_asked_for(place), **found}
+        if place not in known:
+            known[place] = _asked_for(place)
+        found = {**known[place], **found}
     return {name: fact for name, fact in found.items() if fact is not None}
 
 
-def _asked_for(folder: Path) -> dict[str, Fact | None]:
-    """What the files of one folder ask for; None: that may be one of several versions."""
+def _asked_for(folder: Path) -> AskedFor:
+    """What the files in a folder leave no choice of. Of several, the first that is exact tells; what readers are told
+    to install is one way to have what the others ask for, so it tells only where those are silent."""
+    names = _names_in(folder)
     found: dict[str, Fact | None] = {}
-    for files in (*([folder / name] for name in PIN_FILES), _scripts(folder)):
-        asked: dict[str, dict[str | None, Path]] = {}
-        for file in files:
-            for name, specifier in _requirements(file):
-                asked.setdefault(name, {}).setdefault(_only_version(specifier), file)
-        for name, versions in asked.items():
-            (version, file), *others = versions.items()
+    for files in _machine_read(folder, names):
+        for name, fact in _agreed(files).items():
             if found.get(name) is None:
-                found[name] = None if version is None or others else Fact(version, str(file))
+                found[name] = fact
+    return {**_agreed(_pages(folder, names)), **found}
+
+
+def _agreed(files: list[Path]) -> AskedFor:
+    """What some files ask for, where all of them ask for the same."""
+    asked: dict[str, dict[str | None, Path]] = {}
+    for file in files:
+        for name, specifier in _requirements(file):
+            asked.setdefault(name, {}).setdefault(_only_version(specifier), file)
+    found: dict[str, Fact | None] = {}
+    for name, versions in asked.items():
+        (version, file), *others = versions.items()
+        found[name] = None if version is None or others else Fact(version, str(file))
     return found
 
 
-def _scripts(folder: Path) -> list[Path]:
-    """The scripts of a folder, which may install something; none where they are too many to be written for that."""
+def _machine_read(folder: Path, names: frozenset[str]) -> Iterator[list[Path]]:
+    """The files of a folder that installers and shells read; those in one list have to agree."""
+    yield from ([folder / name] for name in PIN_FILES if name in names)
+    yield _fitting(folder, names, _ENVIRONMENTS)
+    yield _fitting(folder, names, _SCRIPTS)
+
+
+def _pages(folder: Path, names: frozenset[str]) -> list[Path]:
+    """What readers are told to install."""
+    pages = _fitting(folder, names, _PAGES)
+    for document in names.intersection(_DOCUMENTS):
+        pages += _fitting(folder / document, _names_in(folder / document), _PAGES)
+    return pages
+
+
+def _names_in(folder: Path) -> frozenset[str]:
     try:
-        found = sorted(islice(folder.glob(PIN_SCRIPTS), _MOST_SCRIPTS + 1))
+        with os.scandir(folder) as entries:
+            return frozenset(entry.name for entry in entries)
     except OSError:
-        return []
-    return found if len(found) <= _MOST_SCRIPTS else []
+        return frozenset()
+
+
+def _fitting(folder: Path, names: Iterable[str], patterns: tuple[str, ...]) -> list[Path]:
+    """The files with fitting names; none where they are too many to be written for that."""
+    found = sorted(name for name in names if any(fnmatchcase(name, item) for item in patterns))
+    return [folder / name for name in found] if len(found) <= _MOST_FILES else []
 
 
 def _requirements(file: Path) -> Iterator[tuple[str, SpecifierSet]]:
@@ -90,13 +141,15 @@ def _requirements(file: Path) -> Iterator[tuple[str, SpecifierSet]]:
         written = _BEHIND.split(line, maxsplit=1)[0].strip()
         found = _NAME.match(written)
         name = None if found is None else normalized(found[0])
-        if name in TRACKED and len(written) <= _LONGEST:
+        if name in _PINNED and len(written) <= _LONGEST:
             from packaging.requirements import InvalidRequirement, Requirement
 
             try:
-                yield name, Requirement(_LOCAL.sub(r"\1", written)).specifier
+                specifier = Requirement(_LOCAL.sub(r"\1", written)).specifier
             except InvalidRequirement:
                 continue
+            if specifier or file.suffix not in _LISTS:
+                yield name, specifier
 
 
 def _lines(file: Path, text: str) -> Iterable[str]:
@@ -104,7 +157,9 @@ def _lines(file: Path, text: str) -> Iterable[str]:
         return text.splitlines()
     if file.suffix == ".toml":
         return _dependencies(parse_toml(text))
-    return of_script(text) if file.suffix not in (".yml", ".yaml") else of_environment(text)
+    if file.suffix in (".yml", ".yaml"):
+        return of_environment(text)
+    return of_page(text) if file.suffix in (".md", ".rst") else of_script(text)
 
 
 def _dependencies(document: dict[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ranksafe.checker.configuration import Configuration, LoadedConfiguration, load_configuration
 from ranksafe.launch.context import Fact
 from ranksafe.launch.interpreter import find_interpreter
-from ranksafe.launch.pins import pinned_versions
+from ranksafe.launch.pins import AskedFor, pinned_versions
 from ranksafe.localization import Translated
 from ranksafe.lsp.connection import Connection
 from ranksafe.lsp.documents import Document
@@ -41,6 +41,7 @@ class Projects:
     _analyzers: dict[_Kind, Analyzer] = field(default_factory=dict)
     _loaded: dict[Path | None, LoadedConfiguration] = field(default_factory=dict)
     _pinned: dict[tuple[Path, Path], Mapping[str, Fact]] = field(default_factory=dict)
+    _asked_for: dict[Path, AskedFor] = field(default_factory=dict)
     _told: set[Translated] = field(default_factory=set)
     _indexes: dict[Path, ProjectIndex] = field(default_factory=dict)
 
@@ -87,7 +88,7 @@ class Projects:
             return {}
         key = (path.parent, folder)
         if key not in self._pinned:
-            self._pinned[key] = pinned_versions(*key)
+            self._pinned[key] = pinned_versions(*key, self._asked_for)
         return self._pinned[key]
 
     def forget(self, *, rules: bool = False) -> None:
@@ -100,6 +101,7 @@ class Projects:
         }
         self._loaded.clear()
         self._pinned.clear()
+        self._asked_for.clear()
         self._told.clear()
         if rules:
             self._registry = None

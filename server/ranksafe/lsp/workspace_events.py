@@ -11,7 +11,7 @@ from typing import Any, Final
 from lsprotocol import types
 
 from ranksafe.checker.configuration import FILE_NAMES
-from ranksafe.launch.pins import PIN_FILES, PIN_SCRIPTS
+from ranksafe.launch.pins import PIN_FILES, PIN_PATTERNS
 from ranksafe.lsp.connection import Connection
 from ranksafe.lsp.documents import path_of
 from ranksafe.lsp.options import as_mapping, read_settings
@@ -22,7 +22,7 @@ TRUST: Final = "ranksafe/trust"
 _OF_THE_LAUNCH: Final = {*FILE_NAMES, *PIN_FILES}
 _WATCHED: Final = (
     *(f"**/{name}" for name in sorted(_OF_THE_LAUNCH)),
-    f"**/{PIN_SCRIPTS}",
+    *(f"**/{pattern}" for pattern in PIN_PATTERNS),
     "**/*.py",
 )
 _NEVER: Final = 1_000_000_000
@@ -70,7 +70,7 @@ def files_changed(session: Session, params: types.DidChangeWatchedFilesParams) -
 
 
 def _is_of_the_launch(path: Path) -> bool:
-    return path.name in _OF_THE_LAUNCH or path.match(PIN_SCRIPTS)
+    return path.name in _OF_THE_LAUNCH or any(map(path.match, PIN_PATTERNS))
 
 
 def folders_changed(session: Session, _params: types.DidChangeWorkspaceFoldersParams) -> None:

@@ -67,6 +67,9 @@ class Project(Protocol):
     def files_saying(self, word: str, *, asker: Path) -> list[Path]:
         """All files in which a word stands outside comments; what is found in ``asker`` depends on them from now on."""
 
+    def imported_saying(self, path: Path, word: str) -> list[Path]:
+        """The files that a file imports, directly or through others, in which a word stands outside comments."""
+
     def launches_of(self, path: Path) -> list[LaunchCommand]:
         """The commands that start a file, or one that imports it, with one process per GPU."""
 
@@ -82,6 +85,10 @@ class Project(Protocol):
 
     def runs_in_one_process(self, path: Path) -> bool:
         """Whether launchers start a file, or one that imports it, and every command makes one process."""
+
+    def values_given(self, option: str, asker: Path) -> list[str]:
+        """What the project's commands and files of settings give an option, as written; what is found in ``asker``
+        depends on them from now on."""
 
     def trains_with_trainer(self, module: str) -> bool:
         """Whether a file that imports the module builds a Trainer and shows no launcher."""

@@ -359,6 +359,18 @@ class Module(ModuleStructure):
         asker.imports.asked_project = True
         return project.users_saying(Path(self.path), word, asker=Path(asker.path))
 
+    def imported_saying(self, word: str) -> list[Module]:
+        """This file and those of the project that it imports, directly or through others, as far as a word stands in
+        them outside comments."""
+        own = [self] if self.text_says(_saying(word)) else []
+        project, asker = self.project, self._asker
+        if project is None or self.path is None:
+            return own
+        asker.imports.asked_project = True
+        paths = project.imported_saying(Path(self.path), word)
+        found = [self._other_file(project, project.module_name(path), path) for path in paths]
+        return own + [other for other in found if other is not None and other is not self]
+
     def files_saying(
         self, word: str, *, most: int, unless: Callable[[str], bool] | None = None
     ) -> list[Module]:
@@ -417,6 +429,14 @@ class Module(ModuleStructure):
 
         found: dict[str, list[ast.Name]] = self.memoized("uses of functions", self.tree, 0, find)
         return found
+
+    def values_given(self, option: str) -> list[str]:
+        """What the commands and the files of settings of the project give an option, as written."""
+        project, asker = self.project, self._asker
+        if project is None or asker.path is None:
+            return []
+        asker.imports.asked_project = True
+        return project.values_given(option, Path(asker.path))
 
     def plain_start(self) -> LaunchCommand | None:
         """A command with which a shell script of the project's or a README starts this file with plain python, if none

@@ -30,6 +30,7 @@ REFUSING_TRAINERS = frozenset(_REFUSES_SINCE)
 _LOADS_SPREAD = Version("0.26.0")
 """From here on TRL loads a model given by name with `device_map="auto"` when nothing launched the script."""
 _NAME_SUFFIXES = ("name_or_path", "model_name", "model_path", "model_id")
+_MOST_BASES = 4
 _COMPARES = Version("0.15.1")
 """From here on SFTTrainer compares logits and labels of the process in `compute_loss`."""
 
@@ -123,14 +124,32 @@ def _is_given_by_name(module: Module, built: ast.Call) -> bool:
 def _hands_count_over(module: Module, built: ast.Call) -> bool:
     """False where the Trainer's own `compute_loss` keeps the count or changes it (RS501, RS502 look at that), or the
     model is a class of this file whose forward takes no ``**kwargs`` (`Trainer.model_accepts_loss_kwargs`)."""
-    trainer = module.class_named(module.qualified_name(built.func))
-    override = module.method(trainer, "compute_loss") if trainer is not None else None
-    if override is not None and not _hands_it_on(module, override):
+    override = _override(module, module.qualified_name(built.func), _MOST_BASES)
+    if override is not None and not _hands_it_on(*override):
         return False
     model = module.argument_node(built, "model", 0)
     cls = module.class_named(module.type_of(model)) if model is not None else None
     forward = module.method(cls, "forward") if cls is not None else None
     return forward is None or forward.args.kwarg is not None
+
+
+def _override(
+    module: Module, trainer: str | None, depth: int
+) -> tuple[Module, methods.Function] | None:
+    """The `compute_loss` of a class of the project, its own or inherited, with the file that it stands in."""
+    if trainer is None or depth == 0:
+        return None
+    cls, place = module.class_named(trainer), module
+    if cls is None:
+        definition = module.project_definition(trainer)
+        if definition is None or not isinstance(definition[1], ast.ClassDef):
+            return None
+        place, cls = definition[0], definition[1]
+    own = place.method(cls, "compute_loss")
+    if own is not None:
+        return place, own
+    inherited = (_override(place, place.qualified_name(base), depth - 1) for base in cls.bases)
+    return next((found for found in inherited if found is not None), None)
 
 
 def _hands_it_on(module: Module, override: methods.Function) -> bool:

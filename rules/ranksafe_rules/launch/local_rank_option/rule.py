@@ -15,6 +15,7 @@ from ranksafe.semantics.module import Module
 from ranksafe.source.position import Position, Range
 
 from ranksafe_rules._shared.processes import Certainty, several_processes
+from ranksafe_rules._shared.version_limits import runs_before
 from ranksafe_rules.launch.local_rank_option.options import (
     DASHED,
     OPTION,
@@ -97,11 +98,15 @@ class LocalRankOptionRule(Rule):
         option = option_of(node)
         if option is None or launch.launcher is Launcher.PYTHON:
             return
-        torch = launch.version("torch")
-        if torch is not None and torch < _DASH_SINCE:
+        if launch.is_before("torch", _DASH_SINCE):
             return
         if several_processes(module, launch, needs_a_group=True) is Certainty.NEVER:
             return
+        for finding in self._findings(module, option):
+            if not runs_before(module, launch, "torch", _DASH_SINCE):
+                yield finding
+
+    def _findings(self, module: Module, option: LocalRankOption) -> Iterator[Finding]:
         fixes = [_ACCEPT if option.may_start_with_variable(module) else _SPELL]
         passed = passing_command(module)
         if passed is not None and not module.users_mention(DASHED):

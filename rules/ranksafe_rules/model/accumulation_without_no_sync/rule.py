@@ -13,6 +13,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.option_values import stays_at
 from ranksafe_rules._shared.wording import in_one_line
 from ranksafe_rules._shared.wrapped_models import Wrapper
 from ranksafe_rules._shared.wrapper_levels import distributed_level
@@ -72,6 +73,8 @@ class AccumulationWithoutNoSync(Rule):
         if found is None or _is_told_already(module, node, found):
             return
         if all(distributed_level(module, launch, item) is None for item in found.wrapped):
+            return
+        if stays_at(module, found.steps, 1):
             return
         prepared = found.wrapped[0].how is Wrapper.PREPARED
         message = (_ACCUMULATE if prepared else _NO_SYNC).filled(

@@ -46,11 +46,15 @@ def set_after_forward(
 ) -> SetAfterForward | None:
     """What comes too late for a backward, if its loss is of a model in DistributedDataParallel."""
     for loss in loss_of(backward):
-        for forward in calls_feeding(module, loss):
-            if module.enclosing_function(forward) is not module.enclosing_function(backward):
-                continue
-            if not isinstance(forward.func, (ast.Name, ast.Attribute)):
-                continue
+        forwards = [
+            call
+            for call in calls_feeding(module, loss)
+            if module.enclosing_function(call) is module.enclosing_function(backward)
+            and isinstance(call.func, (ast.Name, ast.Attribute))
+        ]
+        if any(_is_held_back(module, forward) for forward in forwards):
+            continue
+        for forward in forwards:
             place, how = _block_around(module, backward, forward), Late.BLOCK
             if place is None:
                 place, how = _flag_between(module, forward, backward), Late.FLAG
@@ -69,12 +73,16 @@ def _is_distributed(module: Module, model: ast.expr, launch: LaunchContext) -> b
     )
 
 
-def _block_around(module: Module, backward: ast.Call, forward: ast.Call) -> ast.expr | None:
-    """``model.no_sync`` of a block that holds the backward, where the forward stands in none, and the block has no
-    forward of its own."""
+def _is_held_back(module: Module, forward: ast.Call) -> bool:
+    """Whether a forward stands in ``no_sync`` of its model: where another arm has one outside, each is for a backward
+    of its own."""
     model = module.text_of(forward.func)
-    if any(_no_sync_of(module, model, block) is not None for block in _blocks(module, forward)):
-        return None
+    return any(_no_sync_of(module, model, block) for block in _blocks(module, forward))
+
+
+def _block_around(module: Module, backward: ast.Call, forward: ast.Call) -> ast.expr | None:
+    """``model.no_sync`` of a block that holds the backward and has no forward of its own."""
+    model = module.text_of(forward.func)
     for block in _blocks(module, backward):
         place = _no_sync_of(module, model, block)
         if place is not None:

@@ -183,6 +183,10 @@ class ProjectIndex(Definitions):
         self._users_read.setdefault(asker, set()).update(found)
         return found
 
+    def imported_saying(self, path: Path, word: str) -> list[Path]:
+        """The files that a file imports, directly or through others, in which a word stands outside comments."""
+        return sorted(self._mentions.saying(word) & self.closure(path))
+
     def launches_of(self, path: Path) -> list[LaunchCommand]:
         """The commands that start a file, or one that imports it, with one process per GPU.
 
@@ -214,6 +218,11 @@ class ProjectIndex(Definitions):
         `launches_of` reads."""
         self._asked_of_users.add(path.absolute())
         return self._launch_files.in_one_process(path.absolute())
+
+    def values_given(self, option: str, asker: Path) -> list[str]:
+        """What the project's commands and files of settings give an option, as written; read as `launches_of` reads."""
+        self._asked_of_users.add(asker.absolute())
+        return self._launch_files.values_given(option)
 
     # -- who trains whose models
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -70,6 +70,8 @@ class LaunchFiles:
     """Those that a command starts with a launcher as one process."""
     _plain: dict[Path, list[LaunchCommand]] | None = None
     """Those that plain python starts."""
+    _values: dict[str, list[str]] = field(default_factory=dict)
+    """What is given the options that were asked about."""
 
     def of(self, path: Path) -> list[LaunchCommand]:
         """The commands that start the file, or one that imports it, with one process per GPU."""
@@ -112,8 +114,18 @@ class LaunchFiles:
         ]
         return bool(scripts) and self._all_plain().keys().isdisjoint(scripts)
 
+    def values_given(self, option: str) -> list[str]:
+        """What is given an option, or a setting of its name, anywhere in the files, as written."""
+        if option not in self._values:
+            given = _given(option)
+            self._values[option] = [
+                found for file in command_files(self.files.root) for found in given(_text_of(file))
+            ]
+        return self._values[option]
+
     def files_changed(self) -> None:
         """Files came or went."""
+        self._values.clear()
         self._launches = None
         self._plain = None
 
@@ -243,6 +255,15 @@ class LaunchFiles:
             if fitting:
                 return fitting[0] if len(fitting) == 1 else None
         return None
+
+
+def _given(option: str) -> Callable[[str], list[str]]:
+    """Finds the values in ``--grad-steps 4``, ``grad_steps=4`` and ``grad_steps: 4``."""
+    name = option.lstrip("-")
+    written = re.escape(option) if len(name) == 1 else "[-_]".join(re.split("[-_]", name))
+    return re.compile(
+        rf"(?<![\w.]){written}(?![\w.-])[\"']?(?:[ \t]*[=:][ \t]*|[ \t]+)[\"']?([^\s\"'`]+)"
+    ).findall
 
 
 def _leaves_one_gpu(command: str, *, otherwise: bool) -> bool:

@@ -248,6 +248,14 @@ class _AskedProject:
         """Left out: nobody asks while that is found out."""
         return []
 
+    def imported_saying(self, path: Path, word: str) -> list[Path]:  # noqa: ARG002
+        """Left out: nobody asks while that is found out."""
+        return []
+
+    def values_given(self, option: str, asker: Path) -> list[str]:  # noqa: ARG002
+        """Left out: nobody asks while that is found out."""
+        return []
+
     def launches_of(self, path: Path) -> list[LaunchCommand]:  # noqa: ARG002
         """Left out: nobody asks while that is found out."""
         return []
