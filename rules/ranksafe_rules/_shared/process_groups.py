@@ -18,8 +18,9 @@ _MAKERS: Final = (
     "DistributedDataParallel", "DDP", "Trainer", "TrainingArguments", "Fabric", "LightningCLI", "horovod", ".spawn(",
     "start_processes", "notebook_launcher", "elastic_launch", "colossalai", "ray.", "torch_xla", "ignite.distributed",
 )  # fmt: skip
-"""Words of what makes a process group, or of libraries that do (torch 2.13, accelerate 1.15, transformers 5, Lightning
-2.6, DeepSpeed 0.18, horovod 0.28, torch_xla, ignite). Wide on purpose: as parts of words, they stand in what derives from them as well."""
+"""Parts of the names of what makes a process group, and of libraries that do (torch, accelerate, transformers,
+Lightning, DeepSpeed, horovod, ColossalAI, ray, torch_xla, ignite: their guides to distributed training). Wide on
+purpose: the names of what derives from them have them in it."""
 _MOST_DEFINITIONS: Final = 200
 """Of those that a program uses, so many are looked at."""
 

@@ -2,8 +2,8 @@
 
 A broken statement is replaced, line for line, by ``pass`` (or by ``if 1:`` where an indented block follows), so that
 every other statement keeps its line and column. The block below a broken header is kept while the header is being
-typed; where nothing is known of an edit it goes with the header, which may have been a condition. Which statement is broken is known from the edit, when there was one,
-and else from the line CPython's parser names.
+typed; where nothing is known of an edit it goes with the header, which may have been a condition. Which statement is
+broken is known from the edit, when there was one, and else from the line CPython's parser names.
 """
 
 from __future__ import annotations
