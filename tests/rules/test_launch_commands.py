@@ -134,6 +134,42 @@ def test_a_script_that_every_command_starts_as_one_process(
     assert (("RS601", "WARNING") in _found(tmp_path, _LOADED)) is warns
 
 
+_EVALUATED = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+
+@torch.no_grad()
+def evaluate(model, dataset):
+    loader = DataLoader(dataset, sampler=DistributedSampler(dataset, shuffle=False))
+    total = 0
+    for batch in loader:
+        total += model(batch).item()
+    print(total / len(loader))
+
+
+dist.init_process_group("nccl")
+evaluate(build(), load())
+"""
+
+
+@pytest.mark.parametrize(
+    ("commands", "warns"),
+    [
+        ("torchrun --nproc-per-node=1 train.py", False),
+        ("torchrun --nproc-per-node=2 train.py", True),
+        ("", True),
+    ],
+)
+def test_the_one_share_of_a_script_that_is_started_as_one_process(
+    tmp_path: Path, commands: str, warns: bool
+) -> None:
+    (tmp_path / "run.sh").write_text(f"{commands}\n")
+    assert (("RS702", "WARNING") in _found(tmp_path, _EVALUATED)) is warns
+
+
 _STEP = """\
 from accelerate import Accelerator
 from torch import nn

@@ -290,6 +290,24 @@ def test_a_command_that_starts_a_script_and_what_it_imports(
     assert index.launches_of(other) == []
 
 
+def test_a_command_starts_what_a_package_imports_and_not_all_that_lies_in_it(
+    tmp_path: Path,
+) -> None:
+    write(tmp_path, "tools/train.py", "import pack\nfrom pack.parts import layer\n")
+    write(tmp_path, "run.sh", "torchrun tools/train.py\n")
+    package = write(tmp_path, "pack/__init__.py", "from . import core\n")
+    core = write(tmp_path, "pack/core.py", "import torch\n")
+    around = write(tmp_path, "pack/parts/__init__.py", "import torch\n")
+    layer = write(tmp_path, "pack/parts/layer.py", "import torch\n")
+    script = write(tmp_path, "pack/parts/compare.py", "import torch\n")
+    index = ProjectIndex(tmp_path)
+    for file in (package, core, around, layer):
+        assert _places(index, file) == [(tmp_path / "run.sh", 1)]
+    assert index.launches_of(script) == []
+    index.update(core, "from pack.parts import compare\n")
+    assert _places(index, script) == [(tmp_path / "run.sh", 1)]
+
+
 @pytest.mark.parametrize("command", OTHER_COMMANDS.values(), ids=OTHER_COMMANDS)
 def test_commands_that_start_one_process(tmp_path: Path, command: str) -> None:
     script = write(tmp_path, "tools/train.py", "import torch\n")

@@ -61,6 +61,29 @@ def test_body_under_a_broken_header_is_kept() -> None:
     assert calls(parsed.tree) == {(3, "torch.abs"), (5, "torch.seed")}
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "   if chief:",
+        "    if chief",
+        "    if chief):",
+        "    for a in b c:",
+        "    def f(a, :",
+        "    with open(a) as:",
+        "    else if chief:",
+    ],
+)
+def test_a_block_goes_with_its_header_where_no_edit_is_known(header: str) -> None:
+    text = (
+        "import torch\ndef f(a):\n    if a:\n        torch.exp(a)\n"
+        f"{header}\n        torch.abs(a)\n\n        torch.sin(a)\n    torch.seed()\n"
+    )
+    parsed = parse_tolerantly(text)
+    assert parsed is not None
+    assert calls(parsed.tree) == {(4, "torch.exp"), (9, "torch.seed")}
+    assert parsed.blanked >= {4, 5, 7}
+
+
 def test_open_triple_quote_costs_only_its_line_when_the_edit_is_known() -> None:
     text = BEFORE + 'doc = """half' + AFTER
     parsed = parse_tolerantly(text, edited_lines(text, 2, 2))

@@ -47,12 +47,12 @@ def several_processes(
         return Certainty.NEVER
     if launch.launcher.starts_one_process_per_gpu:
         return Certainty.KNOWN
-    if needs_a_group:
-        return Certainty.SHOWN
-    if launch.launcher is Launcher.PYTHON:
+    if launch.launcher is Launcher.PYTHON and not needs_a_group:
         return Certainty.NEVER
     if module.runs_in_one_process() and not _starts_others(module):
         return Certainty.NEVER
+    if needs_a_group:
+        return Certainty.SHOWN
     if _is_kept_to_one_gpu(module) and not _is_said_to_be_launched(module):
         return Certainty.NEVER
     if launchers_shown(module):

@@ -9,8 +9,11 @@ from typing import Final
 
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.ranks import rank_variables
+from ranksafe.semantics.structure import Function
 
 from ranksafe_rules._shared.origins import arguments_for
+from ranksafe_rules._shared.passed_arguments import position_of
+from ranksafe_rules._shared.trails.functions import MOST_FILES, callers
 
 _MAXIMUM_DEPTH: Final = 3
 _RANK: Final = re.compile(
@@ -91,7 +94,32 @@ class _Search:
             if any(self.asks(test, depth) for test in tests if is_own or not _counts(test)):
                 return True
             return not stores and _is_set_by_rank_elsewhere(self._module, node)
-        return any(self.asks(argument, depth) for argument in arguments_for(self._module, node))
+        return any(
+            self.asks(argument, depth) for argument in arguments_for(self._module, node)
+        ) or self._is_given_by_rank(node, depth)
+
+    def _is_given_by_rank(self, node: ast.Name, depth: int) -> bool:
+        """Whether every call in the project gives a parameter what was made by the rank, or some give it another value
+        than others and all of them stand under conditions on the rank (``Trainer(logger)``, else ``Trainer()``)."""
+        module = self._module
+        function = module.enclosing_function(node)
+        if function is None or depth == 0 or not _is_parameter(module, node, function):
+            return False
+        position = position_of(module, function, node.id)
+        values: set[str] = set()
+        chosen = False
+        for user, call in callers(module, function, most=MOST_FILES):
+            given = user.argument_node(call, node.id, position)
+            values.add("" if given is None else user.text_of(given))
+            search = self if user is module else _Search(user)
+            if given is not None and search.asks(given, depth):
+                continue
+            if not any(search.asks(guard.test, 0) for guard in user.guards(call)):
+                return False
+            chosen = True
+        if not values:
+            return _is_handed_over_as_rank(module, function, node.id)
+        return len(values) > 1 or not chosen
 
     def _returns_rank(self, leaving: ast.Return, depth: int) -> bool:
         if leaving.value is not None and self.asks(leaving.value, depth - 1):
@@ -118,6 +146,30 @@ def _is_set_by_rank_elsewhere(module: Module, node: ast.Attribute) -> bool:
             for value in setting.findall(text)
         )
     return known[attribute]
+
+
+def _is_parameter(module: Module, node: ast.Name, function: Function) -> bool:
+    return any(
+        isinstance(item, ast.arg) and module.enclosing_function(item) is function
+        for item in module.bindings(node)[1]
+    )
+
+
+def _is_handed_over_as_rank(module: Module, function: Function, parameter: str) -> bool:
+    """Whether a file of the project that names a function of which no call is known, or its class (it changes
+    ``sys.path``, or has the function from somewhere else), gives the rank to a parameter of this name."""
+    owner = module.parent(function)
+    name = owner.name if isinstance(owner, ast.ClassDef) else function.name
+    known: dict[tuple[str, str], bool] = module.answers.setdefault("handed over as rank", {})
+    key = name, parameter
+    if key not in known:
+        giving = re.compile(rf"\b{re.escape(parameter)}[ \t]*=(?!=)([^\n,)]*)")
+        known[key] = any(
+            _RANK_IN_TEXT.search(value)
+            for text in module.texts_saying(name)
+            for value in giving.findall(text)
+        )
+    return known[key]
 
 
 def _counts(test: ast.expr) -> bool:

@@ -15,6 +15,7 @@ from ranksafe_rules._shared.caught import is_caught
 from ranksafe_rules._shared.every_rank import runs_on_every_rank
 from ranksafe_rules._shared.rank_words import names_behind
 from ranksafe_rules._shared.same_path import is_same_on_all_ranks
+from ranksafe_rules.checkpoints.made_before import one_rank_made_it
 
 MENTIONS: Final = frozenset({"mkdir", "makedirs"})
 _MKDIR: Final = "os.mkdir"
@@ -82,6 +83,7 @@ def _races(module: Module, creation: Creation, launch: LaunchContext) -> bool:
         not is_caught(module, call, _CAUGHT)
         and runs_on_every_rank(module, call, launch)
         and is_same_on_all_ranks(module, path)
+        and not (creation.looks_first and one_rank_made_it(module, call, path))
     )
 
 

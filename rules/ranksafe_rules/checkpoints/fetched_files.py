@@ -45,6 +45,8 @@ _ARCHIVES: Final = {
 """Functions that unpack, with the parameters that say where to: the first that is given."""
 _OPENERS: Final = frozenset({"zipfile.ZipFile", "tarfile.open", "tarfile.TarFile"})
 _HUB: Final = "torch.hub.load"
+_HUB_QUESTIONS: Final = ("torch.hub.list", "torch.hub.help")
+"""Functions that have to fetch a repository to answer (torch 2.13.0, `hub.py`)."""
 _HUB_FOLDER: Final = "torch.hub.set_dir"
 MENTIONS: Final = frozenset(
     {"download", "urlretrieve", "unpack_archive", "extractall", "extract_archive", "hub.load"}
@@ -76,7 +78,8 @@ class Fetch:
 
 def fetches_on_every_rank(module: Module, launch: LaunchContext) -> Iterator[Fetch]:
     """The calls that fetch the same files on all ranks, in source order: of the calls for one data set, only the
-    first, and none where another call in the file sees to it that the files are there."""
+    first, and none where another call in the file sees to it that the files are there, or a question about the
+    repository has fetched it before."""
     found = sorted(_fetches(module), key=lambda fetch: module.order_of(fetch.call))
     seen: set[tuple[Kind, str]] = set()
     for fetch in found:
@@ -86,7 +89,19 @@ def fetches_on_every_rank(module: Module, launch: LaunchContext) -> Iterator[Fet
         seen.add(key)
         of_all = [item for item in found if (item.kind, item.what) == key]
         if all(_is_on_every_rank(module, item, launch) for item in of_all):
-            yield fetch
+            if not _is_asked_about_before(module, fetch):
+                yield fetch
+
+
+def _is_asked_about_before(module: Module, fetch: Fetch) -> bool:
+    if fetch.kind is not Kind.HUB:
+        return False
+    for call in module.calls(*_HUB_QUESTIONS):
+        repository = module.argument_node(call, "github", 0)
+        if repository is not None and module.order_of(call) < module.order_of(fetch.call):
+            if module.values(repository).only_constant() == fetch.what:
+                return True
+    return False
 
 
 def _is_on_every_rank(module: Module, fetch: Fetch, launch: LaunchContext) -> bool:

@@ -15,6 +15,7 @@ from ranksafe.semantics.module import Module
 from ranksafe_rules._shared.every_rank import runs_on_every_rank
 from ranksafe_rules._shared.rank_words import asks_for_the_rank, identifiers
 from ranksafe_rules._shared.same_path import is_same_on_all_ranks
+from ranksafe_rules.metrics.guarded_uses import logs_on_some_ranks, writes_on_some_ranks
 
 
 class Kind(Enum):
@@ -82,9 +83,19 @@ class Start:
 
 
 def starts_on_every_rank(module: Module, launch: LaunchContext) -> Iterator[Start]:
-    """The calls of the file that do, in source order."""
-    found = [start for start in _starts(module) if runs_on_every_rank(module, start.call, launch)]
+    """The calls of the file that do, in source order; those left out whose writers only some ranks use."""
+    found = [
+        start
+        for start in _starts(module)
+        if runs_on_every_rank(module, start.call, launch) and not _is_used_on_some(module, start)
+    ]
     yield from sorted(found, key=lambda start: module.order_of(start.call))
+
+
+def _is_used_on_some(module: Module, start: Start) -> bool:
+    if start.kind is Kind.EVENTS:
+        return writes_on_some_ranks(module, start.call)
+    return start.kind is Kind.LOG and logs_on_some_ranks(module, start.call)
 
 
 def _starts(module: Module) -> Iterator[Start]:

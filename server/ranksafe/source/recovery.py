@@ -1,8 +1,9 @@
 """Parsing half-typed code: leave out what is broken, keep everything else where it stands.
 
 A broken statement is replaced, line for line, by ``pass`` (or by ``if 1:`` where an indented block follows), so that
-every other statement keeps its line and column. Which statement is broken is known from the edit, when there was one,
-and else from the line CPython's parser names.
+every other statement keeps its line and column. The block below a broken header is kept while the header is being
+typed; where nothing is known of an edit it goes with the header, which may have been a condition. Which statement is
+broken is known from the edit, when there was one, and else from the line CPython's parser names.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ _TRIED_ALONE = 6
 _INDENT = re.compile(r"[ \t\f]*")
 _CLAUSE = re.compile(r"[ \t]*(else|elif|except|finally|case)\b")
 _TRY = re.compile(r"[ \t]*try\s*:")
+_HEADER = re.compile(
+    r"[ \t\f]*(if|elif|else|for|while|with|try|except|finally|def|class|match|case|async)\b"
+)
+_EMPTY_BLOCK = re.compile(r"expected an indented block after .* on line (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,11 +204,30 @@ def _following_the_parser(lines: list[str]) -> Parsed | None:
                     trial[previous] = _indent(outer) + "if 1:" + (end or "\n")
                     seen[number] = 1
                     continue
+        empty = _EMPTY_BLOCK.match(message)
+        if empty is not None and int(empty[1]) - 1 not in blanked:
+            number = int(empty[1]) - 1
         number = max(0, number - seen.get(number, 0))
         seen[number] = seen.get(number, 0) + 1
-        _blank(trial, range(number, number + 1))
-        blanked.add(number)
+        broken = range(number, _end_of_block(trial, number))
+        _blank(trial, broken)
+        blanked.update(broken)
     return None
+
+
+def _end_of_block(lines: list[str], header: int) -> int:
+    """Behind the last line that the header of a block on a line has below it: what only ran under a condition must not
+    look as if it always did. Behind the line itself where it is no header."""
+    body = _first_with_code(lines, range(header + 1, len(lines)))
+    inner = len(_indent(body))
+    end = header + 1
+    if _HEADER.match(lines[header]) and inner > len(_indent(lines[header])):
+        for number in range(end, len(lines)):
+            if lines[number].strip():
+                if len(_indent(lines[number])) < inner:
+                    break
+                end = number + 1
+    return end
 
 
 def _try_above(lines: list[str], number: int) -> int | None:

@@ -13,7 +13,8 @@ from ranksafe_rules._shared.trails.holder import Function
 
 _MAXIMUM_BASES = 4
 _MAXIMUM_DEPTH = 3
-_MOST_FILES = 6
+MOST_FILES = 6
+"""Of those that may call a function, they are all read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +123,19 @@ def _class(module: Module, base: ast.expr) -> tuple[Module, ast.ClassDef] | None
     return found[0], found[1]
 
 
-def callers(module: Module, function: Function) -> Iterator[tuple[Module, ast.Call]]:
-    """The calls in the function's own file, and in those that import it, that run it, with their file."""
+def callers(
+    module: Module, function: Function, *, most: int | None = None
+) -> Iterator[tuple[Module, ast.Call]]:
+    """The calls in the function's own file, and in those that import it, that run it, with their file.
+
+    ``most``: none of other files where more than so many may call it.
+    """
     name = function.name
     owner = module.parent(function)
     if name == "__init__" and isinstance(owner, ast.ClassDef):
         name = owner.name
     is_imported = isinstance(owner, ast.Module) or name != function.name
-    for user in (module, *module.users_saying(name)):
+    for user in (module, *module.users_saying(name, most=most)):
         # An import may give another name to what it brings, not to a method.
         named = user.calls(f"{module.name}.{name}") if is_imported else user.calls_written(name)
         yield from ((user, call) for call in named if _runs(user, call, function))
@@ -139,7 +145,7 @@ def callers_elsewhere(module: Module, function: Function) -> Iterator[tuple[Modu
     """The calls of a function, not a method, in the files that import this one; none where many files may call it:
     reading them costs more than what is learned from one of them."""
     if isinstance(module.parent(function), ast.Module):
-        for user in module.users_saying(function.name, most=_MOST_FILES):
+        for user in module.users_saying(function.name, most=MOST_FILES):
             for call in user.calls(f"{module.name}.{function.name}"):
                 if _runs(user, call, function):
                     yield user, call

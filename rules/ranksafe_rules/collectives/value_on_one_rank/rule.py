@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from ranksafe.checker.finding import Level
+import ast
+from collections.abc import Iterator
+
+from ranksafe.checker.finding import Finding, Level
 from ranksafe.checker.rule import RuleMetadata, Symptom
+from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.rank_flow import Issue, Kind
+from ranksafe.semantics.module import Module
 
+from ranksafe_rules._shared.process_groups import may_have_ranks
 from ranksafe_rules.collectives.flow_rule import RankFlowRule
 
 _MESSAGE = Translated(
@@ -30,6 +36,12 @@ class ValueOnOneRank(RankFlowRule):
         since="0.1.0",
     )
     kind = Kind.ONE_RANK_VALUE
+
+    def check(self, node: ast.AST, module: Module, launch: LaunchContext) -> Iterator[Finding]:
+        """The variables, in a program that may have several ranks."""
+        found = list(super().check(node, module, launch))
+        if found and may_have_ranks(module, launch):
+            yield from found
 
     def message(self, issue: Issue) -> Translated:
         """The sentence for one issue."""

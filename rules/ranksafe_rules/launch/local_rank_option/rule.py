@@ -14,7 +14,6 @@ from ranksafe.localization import Translated
 from ranksafe.semantics.module import Module
 from ranksafe.source.position import Position, Range
 
-from ranksafe_rules._shared.processes import Certainty, several_processes
 from ranksafe_rules._shared.version_limits import runs_before
 from ranksafe_rules.launch.local_rank_option.options import (
     DASHED,
@@ -100,7 +99,8 @@ class LocalRankOptionRule(Rule):
             return
         if launch.is_before("torch", _DASH_SINCE):
             return
-        if several_processes(module, launch, needs_a_group=True) is Certainty.NEVER:
+        # Whether commands make several processes is not asked: a single one is passed the option, too.
+        if launch.assumed_gpus < 2:
             return
         for finding in self._findings(module, option):
             if not runs_before(module, launch, "torch", _DASH_SINCE):

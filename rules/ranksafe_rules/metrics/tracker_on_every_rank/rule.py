@@ -28,8 +28,8 @@ _MESSAGES: Final = {
         "或只显示其中一个",
     ),
     Kind.LOG: Translated(
-        "Every rank writes to this log: each line is there once per rank, in any order",
-        "每个 rank 都写入该日志：每一行都会按 rank 数重复出现，顺序不定",
+        "Every rank writes to this log: what all ranks write is there once per rank, in any order",
+        "每个 rank 都写入该日志：各 rank 都写的行会按 rank 数重复出现，顺序不定",
     ),
 }
 _DISABLE: Final = Translated(

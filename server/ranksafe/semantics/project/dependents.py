@@ -31,6 +31,7 @@ class Dependents:
     texts: ProjectTexts
     _imported: dict[Path, _Imported] = field(default_factory=dict)
     _closures: dict[Path, frozenset[Path]] = field(default_factory=dict)
+    _loaded: dict[Path, frozenset[Path]] = field(default_factory=dict)
     _changes: int = 0
     """How often an import came to mean something else."""
 
@@ -52,6 +53,31 @@ class Dependents:
             for _ in self.following(path):
                 pass
         return self._closures[path]
+
+    def loaded(self, path: Path) -> frozenset[Path]:
+        """The files that are loaded with a file, as its import statements and theirs say: of a package that is
+        imported, what its ``__init__.py`` imports, and not all that lies in it."""
+        if path not in self._loaded:
+            found: set[Path] = set()
+            pending = [path]
+            while pending:
+                new = {
+                    file
+                    for imported in self._imported_by(pending.pop()).files
+                    for file in (imported, *self._packages_around(imported))
+                }
+                pending += new - found
+                found |= new
+            self._loaded[path] = frozenset(found)
+        return self._loaded[path]
+
+    def _packages_around(self, path: Path) -> Iterator[Path]:
+        """The ``__init__.py`` files that run before a module of theirs."""
+        for folder in path.parents:
+            package = folder / "__init__.py"
+            if package not in self.files:
+                return
+            yield package
 
     def following(self, path: Path) -> Iterator[int]:
         """Find the closure step by step, one file at a time; gives how many are known."""
@@ -89,6 +115,7 @@ class Dependents:
         if before is None or before == self._imported_by(path):
             return
         self._changes += 1
+        self._loaded.clear()
         for start in [start for start, files in self._closures.items() if path in files]:
             del self._closures[start]
         self._closures.pop(path, None)
@@ -97,6 +124,7 @@ class Dependents:
         """Files came or went, and any import may mean something else."""
         self._changes += 1
         self._imported.clear()
+        self._loaded.clear()
         self._closures.clear()
 
     def depends(self, path: Path, on: Iterable[Path], *, moved: bool = False) -> bool:

@@ -78,7 +78,7 @@ class LaunchFiles:
         return [
             launch
             for script, launches in self._all().items()
-            if script == path or path in self.dependents.closure(script)
+            if script == path or path in self.dependents.loaded(script)
             for launch in launches
         ]
 
@@ -97,7 +97,7 @@ class LaunchFiles:
         found = [
             command
             for script, commands in self._all_plain().items()
-            if script == path or path in self.dependents.closure(script)
+            if script == path or path in self.dependents.loaded(script)
             for command in commands
         ]
         return bool(found) and all(item.one_gpu for item in found) and not self.of(path)
@@ -110,7 +110,7 @@ class LaunchFiles:
         scripts = [
             script
             for script in self._alone
-            if script == path or path in self.dependents.closure(script)
+            if script == path or path in self.dependents.loaded(script)
         ]
         return bool(scripts) and self._all_plain().keys().isdisjoint(scripts)
 
