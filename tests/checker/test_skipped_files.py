@@ -53,7 +53,7 @@ def test_words_that_are_gone_let_no_rule_run(tmp_path: Path) -> None:
     (tmp_path / "tuning.py").write_text(
         "from transformers import Trainer\n\n\nclass Tuner(Trainer):\n    pass\n"
     )
-    text = f"from tuning import Tuner\n{MODEL}\n\nworld_size = 2\nTuner(Net())\n# "
+    text = f"from tuning import Tuner\n{MODEL}\n\nnum_items_in_batch = 2\nTuner(Net())\n# "
     last = text.count("\n")
     analysis = opened(tmp_path, text + "Trainer")
     assert codes(analysis) == ["RS210"]

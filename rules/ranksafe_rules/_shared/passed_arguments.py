@@ -38,11 +38,12 @@ def passed_for(module: Module, function: ast.AST | None, parameter: str) -> Iter
 
 
 def position_of(module: Module, function: Function, parameter: str) -> int | None:
-    """At which position calls pass a parameter, ``self`` not counted; None where they can by its name alone."""
+    """At which position calls pass a parameter, ``self`` not counted; None where they can by its name alone, and for
+    ``self``."""
     names = [item.arg for item in (*function.args.posonlyargs, *function.args.args)]
-    if parameter not in names:
-        return None
-    return names.index(parameter) - (module.self_name(function) is not None)
+    if module.self_name(function) is not None:
+        del names[:1]
+    return names.index(parameter) if parameter in names else None
 
 
 def passed_elsewhere(
