@@ -30,6 +30,18 @@ def assigned(module: Module, name: str) -> ast.Assign:
     raise AssertionError(name)
 
 
+def test_lines_of_the_file_keep_their_ends(edited: Edited) -> None:
+    source = "z = f(\r\n    a,\r\n)\r\n"
+
+    def build(module: Module) -> Edit | None:
+        statement = assigned(module, "z")
+        return statements.replace_statement(
+            module, statement, f"if b:\n    {module.text_of(statement)}"
+        )
+
+    assert edited(source, build) == "if b:\r\n    z = f(\r\n    a,\r\n)\r\n"
+
+
 def test_insert_before(edited: Edited) -> None:
     def build(module: Module) -> Edit | None:
         return statements.insert_before(module, assigned(module, "z"), "if a:\n    b()")

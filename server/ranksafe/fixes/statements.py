@@ -127,5 +127,5 @@ def _is_alone(module: Module, statement: ast.stmt) -> bool:
 
 
 def _indented(code: str, indentation: str, newline: str) -> str:
-    lines = dedent(code).strip("\n").split("\n")
+    lines = dedent(code.replace("\r\n", "\n")).strip("\n").split("\n")
     return "".join((indentation + line if line.strip() else "") + newline for line in lines)
