@@ -252,6 +252,17 @@ def test_a_version_that_the_project_asks_for(project: Path, call: Call) -> None:
     assert "4.51.3" not in call("check", "--launcher", "accelerate").out
 
 
+@pytest.mark.parametrize("named", [".", "examples"])
+def test_a_version_that_the_repository_asks_for(project: Path, call: Call, named: str) -> None:
+    (project / ".git").mkdir()
+    part = project / "examples/audio"
+    part.mkdir(parents=True)
+    (part / "setup.py").touch()
+    (part / "train.py").write_text(DEVICE_MAP, encoding="utf-8")
+    (project / "requirements.txt").write_text("transformers==4.51.3\n", encoding="utf-8")
+    assert "4.51.3" in call("check", "--launcher", "accelerate", named).out
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

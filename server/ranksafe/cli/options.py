@@ -132,6 +132,17 @@ class AnalysisOptions:
         named = [item for item in self.folders if folder.is_relative_to(item)]
         return named[0] if named else folder
 
+    def _all_around(self, path: Path) -> Path:
+        """The outermost folder that may say what a file needs: its repository, or the folder that was named, where its
+        project is a part of them."""
+        root = self.root_of(path)
+        around = (*self.folders, _repository_of(root))
+        return min(
+            (item for item in around if root.is_relative_to(item)),
+            key=lambda item: len(item.parts),
+            default=root,
+        )
+
     def configuration_of(self, path: Path) -> Configuration:
         """What to check in a file, the command line included."""
         return self.configurations.of_file(path).configuration.with_settings(self.command_line)
@@ -145,7 +156,7 @@ class AnalysisOptions:
             self.command_line.statement(_COMMAND_LINE),
             loaded.configuration.statement(source),
             installed=_versions_of(python) if python is not None else None,
-            pinned=_pins_of(path.absolute().parent, self.root_of(path)),
+            pinned=_pins_of(path.absolute().parent, self._all_around(path)),
         )
 
     def check_selectors(self, registry: Registry) -> None:
@@ -208,6 +219,13 @@ def _marked_folder(folder: Path) -> Path | None:
         if any((candidate / name).exists() for name in _PROJECT_MARKERS):
             return candidate
     return None
+
+
+@lru_cache(maxsize=1024)
+def _repository_of(folder: Path) -> Path:
+    """The root of the repository around a folder; the folder itself where there is none."""
+    found = (candidate for candidate in (folder, *folder.parents) if (candidate / ".git").exists())
+    return next(found, folder)
 
 
 def _chosen(path: Path | None) -> LoadedConfiguration | None:
