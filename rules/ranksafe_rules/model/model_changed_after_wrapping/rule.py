@@ -21,6 +21,7 @@ from ranksafe_rules.model.model_changed_after_wrapping.changes import (
     change_at,
     is_toggled,
 )
+from ranksafe_rules.model.model_changed_after_wrapping.freezes import may_be_frozen
 
 _MESSAGES: Final = {
     Kind.FROZEN: Translated(
@@ -76,6 +77,8 @@ class ModelChangedAfterWrapping(Rule):
                 continue
             level = distributed_level(module, launch, wrapped)
             if level is None or is_toggled(module, change):
+                continue
+            if change.kind is Kind.TRAINED and not may_be_frozen(module, node, change.wrapped):
                 continue
             yield self.finding(
                 module,
