@@ -14,6 +14,8 @@ from ranksafe_rules._shared.trails.functions import class_of
 _LOADERS: Final = frozenset(
     {"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"}
 )
+_TESTS: Final = (".test(", "LightningCLI", "getattr(")
+"""Words of what runs the test step (lightning 2.6.6 `trainer/trainer.py`, `cli.py`), or anything by its name."""
 _MAXIMUM_DEPTH: Final = 3
 
 
@@ -33,6 +35,12 @@ def _all_train_only(module: Module) -> bool:
     if not fits or module.calls_written("validate"):
         return False
     return all(_trains_only(module, call) for call in fits)
+
+
+def never_tests(module: Module) -> bool:
+    """Whether the file, or one that imports it, fits models, and none of them has any tested, nor leaves that to
+    Lightning's command line."""
+    return module.users_mention(".fit(") and not any(map(module.users_mention, _TESTS))
 
 
 def _is_of_trainer(module: Module, call: ast.Call) -> bool:

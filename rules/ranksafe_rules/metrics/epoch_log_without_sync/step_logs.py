@@ -11,7 +11,7 @@ from typing import Final
 from ranksafe.semantics.module import GuardKind, Module
 from ranksafe.semantics.structure import Function
 
-from ranksafe_rules.metrics.epoch_log_without_sync.fits import never_validates
+from ranksafe_rules.metrics.epoch_log_without_sync.fits import never_tests, never_validates
 from ranksafe_rules.metrics.epoch_log_without_sync.readers import is_shown_only
 
 LIGHTNING_MODULES: Final = (
@@ -63,6 +63,8 @@ def _logs_of(module: Module, cls: ast.ClassDef, name: str) -> Iterator[ast.Call]
     if step is None or receiver is None:
         return
     if name == "validation_step" and never_validates(module, cls):
+        return
+    if name == "test_step" and never_tests(module):
         return
     parameters = [item.arg for item in step.args.args[1:] if item.arg not in _COUNTS]
     yield from _logs(module, cls, _Part(step, receiver, frozenset(parameters)), _MAXIMUM_DEPTH)
