@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final
 
 from ranksafe.launch.context import LaunchContext
@@ -114,22 +115,28 @@ def may_be_reached(module: Module, launch: LaunchContext) -> bool:
     return any(module.users_mention(word) for word in OF_SEVERAL_PROCESSES)
 
 
-def kept_to_some_ranks(module: Module, node: ast.AST) -> bool:
+def kept_to_some_ranks(module: Module, node: ast.AST, *, from_callers: bool = True) -> bool:
     """Whether something between ``node`` and its function (or the module) keeps ranks out, or may do so: a condition
-    on the rank, an early exit, a branch for one process, a decorator."""
+    on the rank, an early exit, a branch for one process, a decorator.
+
+    ``from_callers``: whether a condition on a parameter is followed to those who call the function, for which other
+    files may have to be read.
+    """
     function = module.enclosing_function(node)
-    return _stands_apart(module, node, function) or (
+    return _stands_apart(module, node, function, from_callers) or (
         function is not None
         and any(_keeps_calls(module, decorator) for decorator in function.decorator_list)
     )
 
 
-def _stands_apart(module: Module, node: ast.AST, function: Function | None) -> bool:
+def _stands_apart(
+    module: Module, node: ast.AST, function: Function | None, from_callers: bool = True
+) -> bool:
     return (
-        any(_keeps_out(module, guard) for guard in module.guards(node))
-        or _in_a_rank_block(module, node)
+        any(_keeps_out(module, guard, from_callers) for guard in module.guards(node))
+        or _in_a_rank_block(module, node, from_callers)
         or _in_the_other_arm(module, node)
-        or _after_an_exit(module, node, function)
+        or _after_an_exit(module, node, function, from_callers)
     )
 
 
@@ -145,60 +152,79 @@ def is_sharded_way(module: Module, node: ast.AST) -> bool:
 def may_run_on_every_rank(module: Module, node: ast.AST) -> bool:
     """Whether nothing in the file keeps ranks out of ``node``: neither around it nor around all calls of its
     function."""
-    return not kept_to_some_ranks(module, node) and not _callers_keep_out(module, node, set())
+    return not kept_to_some_ranks(module, node) and not _callers_keep_out(module, node, set(), True)
 
 
 def runs_on_every_rank(module: Module, node: ast.AST, launch: LaunchContext) -> bool:
     """Whether a way without any guard leads from where each rank starts to ``node``: from the statements of a file of
     several processes, a function that is handed to mp.spawn and its like, or one that performs what all ranks have to;
     through the calls in this file and in those that import it."""
-    return _reached(module, node, launch, _MAXIMUM_DEPTH, set())
+    # Most are not, as the file itself shows: then who calls its functions with what is not asked.
+    return all(
+        _reached(module, node, _Way(launch, from_callers), _MAXIMUM_DEPTH)
+        for from_callers in (False, True)
+    )
 
 
-def _reached(
-    module: Module, node: ast.AST, launch: LaunchContext, depth: int, seen: set[int]
-) -> bool:
-    if depth == 0 or kept_to_some_ranks(module, node):
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """From where each rank starts."""
+
+    launch: LaunchContext
+    from_callers: bool
+    """As in `kept_to_some_ranks`."""
+    seen: set[int] = field(default_factory=set)
+    """The functions that were looked at."""
+
+
+def _reached(module: Module, node: ast.AST, way: _Way, depth: int) -> bool:
+    if depth == 0 or kept_to_some_ranks(module, node, from_callers=way.from_callers):
         return False
-    together = every_rank(module, launch) >= Certainty.SHOWN
+    together = every_rank(module, way.launch) >= Certainty.SHOWN
     function = module.enclosing_function(node)
     if function is None:
         return together and module.enclosing_class(node) is None and not _starts_processes(module)
-    if id(function) in seen:
+    if id(function) in way.seen:
         return False
-    seen.add(id(function))
-    if together and _is_started(module, function):
+    way.seen.add(id(function))
+    if together and _is_started(module, function, way.from_callers):
         return True
-    if together and _meets_all_ranks(module, function):
-        if not _callers_keep_out(module, node, set()):
+    if together and _meets_all_ranks(module, function, way.from_callers):
+        if not _callers_keep_out(module, node, set(), way.from_callers):
             return True
     return any(
-        _reached(user, call, launch, depth - 1, seen)
+        _reached(user, call, way, depth - 1)
         for user, call in (
             *((module, call) for call in callers(module, function, certain=True)),
-            *_calls_elsewhere(module, function),
+            *_calls_elsewhere(module, function, way.from_callers),
         )
         if comes_to(module, node, user, call)
     )
 
 
-def _calls_elsewhere(module: Module, function: Function) -> list[tuple[Module, ast.Call]]:
+def _calls_elsewhere(
+    module: Module, function: Function, from_callers: bool
+) -> list[tuple[Module, ast.Call]]:
     """The calls in other files; none where one of them keeps ranks out: the others may be prepared for what it did."""
     found = list(callers_elsewhere(module, function))
-    return [] if any(kept_to_some_ranks(*item) for item in found) else found
+    return (
+        [] if any(kept_to_some_ranks(*item, from_callers=from_callers) for item in found) else found
+    )
 
 
-def _callers_keep_out(module: Module, node: ast.AST, seen: set[int]) -> bool:
+def _callers_keep_out(module: Module, node: ast.AST, seen: set[int], from_callers: bool) -> bool:
     """Whether there are calls of the function around ``node``, and all of them run on some ranks only."""
     function = module.enclosing_function(node)
     if function is None or id(function) in seen or len(seen) > _MAXIMUM_DEPTH:
         return False
     seen.add(id(function))
-    if _is_started(module, function):
+    if _is_started(module, function, from_callers):
         return False
     found = list(callers(module, function, certain=False))
     return bool(found) and all(
-        kept_to_some_ranks(module, call) or _callers_keep_out(module, call, seen) for call in found
+        kept_to_some_ranks(module, call, from_callers=from_callers)
+        or _callers_keep_out(module, call, seen, from_callers)
+        for call in found
     )
 
 
@@ -233,24 +259,29 @@ def _is_instance(module: Module, receiver: ast.expr, cls: ast.ClassDef) -> bool:
     return module.is_subclass(module.type_of(receiver), module.class_name(cls))
 
 
-def _is_started(module: Module, function: Function) -> bool:
+def _is_started(module: Module, function: Function, from_callers: bool) -> bool:
     return any(
-        not kept_to_some_ranks(module, call)
+        not kept_to_some_ranks(module, call, from_callers=from_callers)
         for starter in _STARTERS
         for call in _handed_over(module, function, starter)
     )
 
 
-def _meets_all_ranks(module: Module, function: Function) -> bool:
+def _meets_all_ranks(module: Module, function: Function, from_callers: bool) -> bool:
     """Whether a function performs what all ranks have to, itself or through functions of the file."""
-    found: set[int] | None = module.answers.get("functions of all ranks")
+    kept_as = f"functions of all ranks, from callers: {from_callers}"
+    found: set[int] | None = module.answers.get(kept_as)
     if found is None:
-        found = module.answers["functions of all ranks"] = set()
+        found = module.answers[kept_as] = set()
         pending = [call for name in _ALL_RANKS for call in module.calls_written(name)]
         while pending:
             call = pending.pop()
             meeting = module.enclosing_function(call)
-            if meeting is None or id(meeting) in found or kept_to_some_ranks(module, call):
+            if (
+                meeting is None
+                or id(meeting) in found
+                or kept_to_some_ranks(module, call, from_callers=from_callers)
+            ):
                 continue
             # It runs once and starts the others, or goes on by itself where nothing is to be started.
             if _starts_processes(module, inside=meeting):
@@ -313,9 +344,9 @@ def _is_function(module: Module, node: ast.expr) -> bool:
     )
 
 
-def _keeps_out(module: Module, guard: Guard) -> bool:
+def _keeps_out(module: Module, guard: Guard, from_callers: bool) -> bool:
     """Whether a condition lets only some ranks pass, or is met only where a single process runs."""
-    return all(_keeps_out_by(module, way, guard.positive) for way in _ways_in(guard))
+    return all(_keeps_out_by(module, way, guard.positive, from_callers) for way in _ways_in(guard))
 
 
 def _ways_in(guard: Guard) -> list[ast.expr]:
@@ -327,8 +358,8 @@ def _ways_in(guard: Guard) -> list[ast.expr]:
     return [test]
 
 
-def _keeps_out_by(module: Module, test: ast.expr, positive: bool) -> bool:
-    if asks_for_the_rank(module, test):
+def _keeps_out_by(module: Module, test: ast.expr, positive: bool, from_callers: bool) -> bool:
+    if asks_for_the_rank(module, test, from_callers=from_callers):
         return True
     if not any(_LAUNCH.search(word) for word in names_behind(module, test)):
         return False
@@ -352,17 +383,19 @@ def _says_several(module: Module, test: ast.expr, depth: int = _MAXIMUM_DEPTH) -
     return isinstance(test, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
 
 
-def _in_a_rank_block(module: Module, node: ast.AST) -> bool:
+def _in_a_rank_block(module: Module, node: ast.AST, from_callers: bool) -> bool:
     """Blocks that are no guards: ``match rank``, ``for rank in range(world_size)``, a context for one process at a
     time, a loop or comprehension with a condition."""
     current = module.parent(node)
     while current is not None and not isinstance(current, (*FUNCTIONS, ast.Lambda)):
         if isinstance(current, ast.ExceptHandler):
             return True  # Only ranks on which something went wrong come here.
-        if isinstance(current, ast.Match) and asks_for_the_rank(module, current.subject):
+        if isinstance(current, ast.Match) and asks_for_the_rank(
+            module, current.subject, from_callers=from_callers
+        ):
             return True
         if isinstance(current, (ast.For, ast.AsyncFor)) and asks_for_the_rank(
-            module, current.target
+            module, current.target, from_callers=from_callers
         ):
             return True
         if isinstance(current, (ast.With, ast.AsyncWith)) and any(map(_one_by_one, current.items)):
@@ -421,7 +454,9 @@ def _keeps_calls(module: Module, decorator: ast.expr) -> bool:
     return False
 
 
-def _after_an_exit(module: Module, node: ast.AST, function: Function | None) -> bool:
+def _after_an_exit(
+    module: Module, node: ast.AST, function: Function | None, from_callers: bool
+) -> bool:
     """Whether some ranks leave before ``node``, however deep the ``return`` stands."""
     if function is None:
         return False
@@ -430,7 +465,8 @@ def _after_an_exit(module: Module, node: ast.AST, function: Function | None) -> 
             if module.order_of(leaving) >= module.order_of(node):
                 break
             if module.enclosing_function(leaving) is function and any(
-                asks_for_the_rank(module, guard.test) for guard in module.guards(leaving)
+                asks_for_the_rank(module, guard.test, from_callers=from_callers)
+                for guard in module.guards(leaving)
             ):
                 return True
     return False

@@ -31,21 +31,24 @@ _VARIABLES: Final = frozenset(
 )
 
 
-def asks_for_the_rank(module: Module, expression: ast.AST, depth: int = _MAXIMUM_DEPTH) -> bool:
+def asks_for_the_rank(
+    module: Module, expression: ast.AST, depth: int = _MAXIMUM_DEPTH, *, from_callers: bool = True
+) -> bool:
     """Whether the value of ``expression`` may differ between ranks because it is computed from the rank.
 
     Followed through variables, attributes, conditions on assignments, parameters and what functions of the file
-    return.
+    return; with ``from_callers`` also to what calls in other files pass.
     """
-    return _Search(module).asks(expression, depth)
+    return _Search(module, from_callers).asks(expression, depth)
 
 
 class _Search:
     """For something that tells ranks apart. Each place is looked at once: a variable that is assigned under many
     conditions leads to itself on many ways."""
 
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, from_callers: bool = True) -> None:
         self._module = module
+        self._from_callers = from_callers
         self._seen: set[tuple[ast.AST, int]] = set()
 
     def asks(self, expression: ast.AST, depth: int) -> bool:
@@ -96,35 +99,48 @@ class _Search:
             return not stores and _is_set_by_rank_elsewhere(self._module, node)
         return any(
             self.asks(argument, depth) for argument in arguments_for(self._module, node)
-        ) or self._is_given_by_rank(node, depth)
-
-    def _is_given_by_rank(self, node: ast.Name, depth: int) -> bool:
-        """Whether every call in the project gives a parameter what was made by the rank, or some give it another value
-        than others and all of them stand under conditions on the rank (``Trainer(logger)``, else ``Trainer()``)."""
-        module = self._module
-        function = module.enclosing_function(node)
-        if function is None or depth == 0 or not _is_parameter(module, node, function):
-            return False
-        position = position_of(module, function, node.id)
-        values: set[str] = set()
-        chosen = False
-        for user, call in callers(module, function, most=MOST_FILES):
-            given = user.argument_node(call, node.id, position)
-            values.add("" if given is None else user.text_of(given))
-            search = self if user is module else _Search(user)
-            if given is not None and search.asks(given, depth):
-                continue
-            if not any(search.asks(guard.test, 0) for guard in user.guards(call)):
-                return False
-            chosen = True
-        if not values:
-            return _is_handed_over_as_rank(module, function, node.id)
-        return len(values) > 1 or not chosen
+        ) or (self._from_callers and _is_given_by_rank(self._module, node, depth))
 
     def _returns_rank(self, leaving: ast.Return, depth: int) -> bool:
         if leaving.value is not None and self.asks(leaving.value, depth - 1):
             return True
         return any(self.asks(guard.test, 0) for guard in self._module.guards(leaving))
+
+
+def _is_given_by_rank(module: Module, node: ast.Name, depth: int) -> bool:
+    """Whether every call in the project gives a parameter what was made by the rank, or some give it another value than
+    others and all of them stand under conditions on the rank (``Trainer(logger)``, else ``Trainer()``)."""
+    function = module.enclosing_function(node)
+    if function is None or depth == 0:
+        return False
+    for item in module.bindings(node)[1]:
+        if isinstance(item, ast.arg) and module.enclosing_function(item) is function:
+            given: bool = module.memoized(
+                "given by rank", item, depth, lambda item, depth: _given(module, item, depth)
+            )
+            return given
+    return False
+
+
+def _given(module: Module, parameter: ast.arg, depth: int) -> bool:
+    function = module.enclosing_function(parameter)
+    if function is None:
+        return False
+    position = position_of(module, function, parameter.arg)
+    values: set[str] = set()
+    chosen = False
+    for user, call in callers(module, function, most=MOST_FILES):
+        given = user.argument_node(call, parameter.arg, position)
+        values.add("" if given is None else user.text_of(given))
+        search = _Search(user)
+        if given is not None and search.asks(given, depth):
+            continue
+        if not any(search.asks(guard.test, 0) for guard in user.guards(call)):
+            return False
+        chosen = True
+    if not values:
+        return _is_handed_over_as_rank(module, function, parameter.arg)
+    return len(values) > 1 or not chosen
 
 
 def _is_set_by_rank_elsewhere(module: Module, node: ast.Attribute) -> bool:
@@ -146,13 +162,6 @@ def _is_set_by_rank_elsewhere(module: Module, node: ast.Attribute) -> bool:
             for value in setting.findall(text)
         )
     return known[attribute]
-
-
-def _is_parameter(module: Module, node: ast.Name, function: Function) -> bool:
-    return any(
-        isinstance(item, ast.arg) and module.enclosing_function(item) is function
-        for item in module.bindings(node)[1]
-    )
 
 
 def _is_handed_over_as_rank(module: Module, function: Function, parameter: str) -> bool:

@@ -41,6 +41,8 @@ class Load:
     """One call of torch.load."""
 
     call: ast.Call
+    source: ast.expr
+    """What is loaded."""
     use: Use
 
 
@@ -54,11 +56,15 @@ def unplaced_loads(module: Module) -> Iterator[Load]:
         if module.argument(call, "map_location", 1) is not None:
             continue
         source = module.argument_node(call, "f", 0)
-        if source is None or not _may_hold_cuda_tensors(module, call, source):
+        use = None if source is None else _use_of(module, call, source)
+        if source is None or use is None or not _may_hold_cuda_tensors(module, call, source):
             continue
-        use = _use_of(module, call, source)
-        if use is not None:
-            yield Load(call, use)
+        yield Load(call, source, use)
+
+
+def is_of_one_rank(module: Module, load: Load) -> bool:
+    """Whether each rank loads a file of its own, as callers in other files tell."""
+    return asks_for_the_rank(module, load.source)
 
 
 def may_be_called(module: Module, load: Load, launch: LaunchContext) -> bool:
@@ -102,11 +108,11 @@ def _may_hold_cuda_tensors(module: Module, call: ast.Call, source: ast.expr) -> 
     names = [*_target_words(module, _outermost(module, call)), *_strings(source)]
     if any(map(_WITHOUT_TENSORS.search, names)):
         return False
-    if asks_for_the_rank(module, source):
-        return False  # A file for each rank holds what that rank had on its own GPU.
     text = module.text_of(source)
     if ".safetensors" in text or _below_a_device_context(module, call):
         return False
+    if asks_for_the_rank(module, source, from_callers=False):
+        return False  # A file for each rank holds what that rank had on its own GPU.
     return not is_written_from_the_cpu(module, source)
 
 

@@ -346,11 +346,17 @@ class Module(ModuleStructure):
         """The other files of the project that import this one, directly or through others, and in which a word stands
         outside comments: the name of a function of this file, to see who calls it. ``most``: none where there are
         more."""
+        return list(self.each_user_saying(word, most=most))
+
+    def each_user_saying(self, word: str, *, most: int | None = None) -> Iterator[Module]:
+        """`users_saying`, each file parsed when it is asked for."""
         project, users = self.project, self._files_of_users_saying(word)
         if project is None or (most is not None and len(users) > most):
-            return []
-        found = [self._other_file(project, project.module_name(path), path) for path in users]
-        return [other for other in found if other is not None]
+            return
+        for path in users:
+            other = self._other_file(project, project.module_name(path), path)
+            if other is not None:
+                yield other
 
     def _files_of_users_saying(self, word: str) -> list[Path]:
         project, asker = self.project, self._asker

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from ranksafe.semantics.module import Module
 from ranksafe.semantics.structure import is_method
@@ -135,7 +136,7 @@ def callers(
     if name == "__init__" and isinstance(owner, ast.ClassDef):
         name = owner.name
     is_imported = isinstance(owner, ast.Module) or name != function.name
-    for user in (module, *module.users_saying(name, most=most)):
+    for user in chain((module,), module.each_user_saying(name, most=most)):
         # An import may give another name to what it brings, not to a method.
         named = user.calls(f"{module.name}.{name}") if is_imported else user.calls_written(name)
         yield from ((user, call) for call in named if _runs(user, call, function))
@@ -145,7 +146,7 @@ def callers_elsewhere(module: Module, function: Function) -> Iterator[tuple[Modu
     """The calls of a function, not a method, in the files that import this one; none where many files may call it:
     reading them costs more than what is learned from one of them."""
     if isinstance(module.parent(function), ast.Module):
-        for user in module.users_saying(function.name, most=MOST_FILES):
+        for user in module.each_user_saying(function.name, most=MOST_FILES):
             for call in user.calls(f"{module.name}.{function.name}"):
                 if _runs(user, call, function):
                     yield user, call
