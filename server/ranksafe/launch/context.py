@@ -13,8 +13,7 @@ DEFAULT_GPUS = 2
 """Assumed when nothing is known: the smallest number of GPUs on which the pitfalls appear."""
 
 _NEEDS_PYTHON: Final = {"torch": (Version("2.0"), Version("3.8"))}
-"""Distribution to a version and the oldest Python that it runs on (release notes of PyTorch 2.0: "Drop support for
-Python versions <= 3.7")."""
+"""Distribution to a version and the oldest Python that it runs on (pytorch issue #80513)."""
 
 
 class Launcher(str, Enum):
