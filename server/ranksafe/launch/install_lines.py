@@ -21,7 +21,7 @@ _WITH_A_WORD: Final = frozenset({"-c", "--channel", "-n", "--name"})
 """Options of conda that are followed by a name; pip's ``-c`` by a file."""
 _NEXT_COMMAND: Final = re.compile(r"&&|\|\||[;|&]")
 _GOES_ON: Final = re.compile(r"\\\r?\n")
-_LISTED: Final = re.compile(r"\s*[-*+]\s+[`*]*([A-Za-z][\w.-]*[ \t]*[<>=!~]{1,2}[^`*\n]*)[`*]*\s*")
+_LISTED: Final = re.compile(r"[-*+]\s+[`*]*([A-Za-z][\w.-]*[ \t]*[<>=!~]{1,2}[^`*\n]*)[`*]*")
 """A line of a list that has nothing but one requirement: ``- torch=1.5``."""
 _OPEN: Final = re.compile(
     r"\b([A-Za-z][\w-]{0,30})[^\w\n]{1,5}(\d[\d.]*)[ \t]*\(?"
@@ -50,7 +50,7 @@ def of_page(text: str) -> Iterator[str]:
     words that leave the version open."""
     yield from of_script(text)
     for line in text.splitlines():
-        found = _LISTED.fullmatch(line)
+        found = _LISTED.fullmatch(line.strip())
         if found is not None:
             yield _as_pip_writes(found[1].strip())
         for name, version in _OPEN.findall(line):
