@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from ranksafe.checker.registry import Registry
+from ranksafe.checker.registry import ENTRY_POINT_GROUP, Registry
 
 RULE = """
 from ranksafe.checker.finding import Level
@@ -44,6 +44,18 @@ def test_a_plug_in_brings_rules(plug_ins: Path) -> None:
     assert folder.path == plug_ins / "plug_one" / "far"
     assert not folder.has_proof
     assert folder.fix_module() is None
+
+
+def test_plug_ins_are_found_where_they_are_installed(plug_ins: Path) -> None:
+    add_rule(plug_ins / "plug_three" / "near", RULE.format(code="RS992", name="near"))
+    assert Registry.load().by_code("RS992") is None
+    information = plug_ins / "plug_three-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Name: plug-three\nVersion: 1.0\n", encoding="utf-8")
+    written = f"[{ENTRY_POINT_GROUP}]\nthree = plug_three\n"
+    (information / "entry_points.txt").write_text(written, encoding="utf-8")
+    assert Registry.load().by_code("RS992") is not None
+    assert Registry.load(entry_points=False).by_code("RS992") is None
 
 
 def test_what_cannot_be_used_is_named(plug_ins: Path) -> None:

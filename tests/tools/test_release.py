@@ -68,7 +68,7 @@ def wheel() -> Files:
     return {
         **SOURCE.package_files,
         f"{INFORMATION}/METADATA": METADATA.encode(),
-        f"{INFORMATION}/entry_points.txt": b"ranksafe = ranksafe.__main__:start\nranksafe_rules",
+        f"{INFORMATION}/entry_points.txt": b"ranksafe = ranksafe.__main__:start",
         f"{INFORMATION}/licenses/LICENSE": b"Apache",
     }
 

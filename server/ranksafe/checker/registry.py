@@ -1,9 +1,11 @@
-"""Which rules there are. They are found through the entry-point group ``ranksafe.rules``, never imported by name."""
+"""Which rules there are: our own, and those of packages in the entry-point group ``ranksafe.rules``."""
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -109,10 +111,34 @@ class Registry:
 
 
 def _plug_in_packages() -> list[str]:
-    # Imported here: it is a tenth of the start-up time, and a workspace that is not trusted does without.
+    if not any(map(_may_bring_rules, sys.path)):
+        return []
+    # Imported here: it is a tenth of the start-up time.
     from importlib import metadata
 
     return sorted({entry.value for entry in metadata.entry_points(group=ENTRY_POINT_GROUP)})
+
+
+def _may_bring_rules(folder: str) -> bool:
+    """Whether a package that is installed in a folder of Python's path names the group; an archive may hold one."""
+    try:
+        installed = [
+            entry.path
+            for entry in os.scandir(folder or os.curdir)
+            if entry.name.endswith((".dist-info", ".egg-info", "EGG-INFO"))
+        ]
+    except NotADirectoryError:
+        return True
+    except OSError:
+        return False
+    for information in installed:
+        try:
+            text = Path(information, "entry_points.txt").read_bytes()
+        except OSError:
+            continue
+        if ENTRY_POINT_GROUP.encode() in text:
+            return True
+    return False
 
 
 def _own_rule() -> RuleFolder:
