@@ -37,7 +37,7 @@ class GitIgnore:
     def ignores_all_of(self, folder: Path) -> bool:
         """Whether a folder, or one of its repository that it lies in, is left out."""
         while not self.ignores(folder, is_folder=True):
-            if _is_root(folder) or folder.parent == folder:
+            if is_repository(folder) or folder.parent == folder:
                 return False
             folder = folder.parent
         return True
@@ -47,7 +47,7 @@ class GitIgnore:
         if folder in self._by_folder:
             return self._by_folder[folder]
         found: tuple[_Rules, ...] | None = None
-        if _is_root(folder):
+        if is_repository(folder):
             found = _read(folder, folder / ".git" / "info" / "exclude")
         elif folder.parent != folder:
             found = self._that_hold_in(folder.parent)
@@ -57,7 +57,7 @@ class GitIgnore:
         return found
 
 
-def _is_root(folder: Path) -> bool:
+def is_repository(folder: Path) -> bool:
     """Whether a folder is a repository's; one that may not be read is none of ours to look into."""
     try:
         return (folder / ".git").exists()

@@ -21,6 +21,7 @@ from ranksafe.checker.configuration import (
 from ranksafe.checker.registry import Registry
 from ranksafe.cli.argument_types import positive
 from ranksafe.cli.files import Configurations
+from ranksafe.cli.gitignore import is_repository
 from ranksafe.cli.output_options import add_color_argument
 from ranksafe.cli.terminal import note
 from ranksafe.launch.context import LaunchContext, Launcher
@@ -224,8 +225,7 @@ def _marked_folder(folder: Path) -> Path | None:
 @lru_cache(maxsize=1024)
 def _repository_of(folder: Path) -> Path:
     """The root of the repository around a folder; the folder itself where there is none."""
-    found = (candidate for candidate in (folder, *folder.parents) if (candidate / ".git").exists())
-    return next(found, folder)
+    return next(filter(is_repository, (folder, *folder.parents)), folder)
 
 
 def _chosen(path: Path | None) -> LoadedConfiguration | None:

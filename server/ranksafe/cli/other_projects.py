@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from ranksafe.cli.gitignore import is_repository
 from ranksafe.source.plain_files import read_plain
 
 _LICENCE: Final = re.compile(r"(licen[cs]e|copying)(\.(txt|md|rst))?", re.IGNORECASE)
@@ -26,16 +27,17 @@ class OtherProjects:
 
 
 def _of_project(folder: Path) -> frozenset[bytes]:
-    """The licences of the nearest folder that has some, up to the root of the repository."""
-    while True:
+    """The licences of the folder, or else of the nearest around it that has some, up to the root of its repository."""
+    around = (folder, *folder.parents)
+    root = next(filter(is_repository, around), folder)
+    for place in around[: around.index(root) + 1]:
         try:
-            found = _licences(folder, [path.name for path in folder.iterdir()])
-            is_root = (folder / ".git").exists()
+            found = _licences(place, [path.name for path in place.iterdir()])
         except OSError:
             return frozenset()
-        if found or is_root or folder.parent == folder:
+        if found:
             return found
-        folder = folder.parent
+    return frozenset()
 
 
 def _licences(folder: Path, names: Iterable[str]) -> frozenset[bytes]:
