@@ -78,7 +78,7 @@ class LaunchFiles:
         return [
             launch
             for script, launches in self._all().items()
-            if script == path or path in self.dependents.loaded(script)
+            if self._runs(script, path)
             for launch in launches
         ]
 
@@ -97,7 +97,7 @@ class LaunchFiles:
         found = [
             command
             for script, commands in self._all_plain().items()
-            if script == path or path in self.dependents.loaded(script)
+            if self._runs(script, path)
             for command in commands
         ]
         return bool(found) and all(item.one_gpu for item in found) and not self.of(path)
@@ -107,12 +107,12 @@ class LaunchFiles:
         plain python starts as well may make its processes itself."""
         if self.of(path):
             return False
-        scripts = [
-            script
-            for script in self._alone
-            if script == path or path in self.dependents.loaded(script)
-        ]
+        scripts = [script for script in self._alone if self._runs(script, path)]
         return bool(scripts) and self._all_plain().keys().isdisjoint(scripts)
+
+    def _runs(self, script: Path, path: Path) -> bool:
+        """Whether a file is a script, or is loaded with it."""
+        return script == path or path in self.dependents.loaded(script)
 
     def values_given(self, option: str) -> list[str]:
         """What is given an option, or a setting of its name, anywhere in the files, as written."""
