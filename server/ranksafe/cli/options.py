@@ -138,11 +138,7 @@ class AnalysisOptions:
         project is a part of them."""
         root = self.root_of(path)
         around = (*self.folders, _repository_of(root))
-        return min(
-            (item for item in around if root.is_relative_to(item)),
-            key=lambda item: len(item.parts),
-            default=root,
-        )
+        return min(filter(root.is_relative_to, around), key=lambda item: len(item.parts))
 
     def configuration_of(self, path: Path) -> Configuration:
         """What to check in a file, the command line included."""
