@@ -116,21 +116,21 @@ def _is_given_by_rank(module: Module, node: ast.Name, depth: int) -> bool:
     for item in module.bindings(node)[1]:
         if isinstance(item, ast.arg) and module.enclosing_function(item) is function:
             given: bool = module.memoized(
-                "given by rank", item, depth, lambda item, depth: _given(module, item, depth)
+                "given by rank",
+                item,
+                depth,
+                lambda item, depth: _given(module, function, item.arg, depth),
             )
             return given
     return False
 
 
-def _given(module: Module, parameter: ast.arg, depth: int) -> bool:
-    function = module.enclosing_function(parameter)
-    if function is None:
-        return False
-    position = position_of(module, function, parameter.arg)
+def _given(module: Module, function: Function, parameter: str, depth: int) -> bool:
+    position = position_of(module, function, parameter)
     values: set[str] = set()
     chosen = False
     for user, call in callers(module, function, most=MOST_FILES):
-        given = user.argument_node(call, parameter.arg, position)
+        given = user.argument_node(call, parameter, position)
         values.add("" if given is None else user.text_of(given))
         search = _Search(user)
         if given is not None and search.asks(given, depth):
@@ -139,7 +139,7 @@ def _given(module: Module, parameter: ast.arg, depth: int) -> bool:
             return False
         chosen = True
     if not values:
-        return _is_handed_over_as_rank(module, function, parameter.arg)
+        return _is_handed_over_as_rank(module, function, parameter)
     return len(values) > 1 or not chosen
 
 
@@ -149,19 +149,10 @@ def _is_set_by_rank_elsewhere(module: Module, node: ast.Attribute) -> bool:
     call, attribute = module.parent(node), node.attr
     if isinstance(call, ast.Call) and call.func is node:
         return False
-    known: dict[str, bool] = module.answers.setdefault("attributes set by rank elsewhere", {})
-    if attribute not in known:
-        name = re.escape(attribute)
-        # An attribute, a key, or a keyword; a variable of the same name is something else.
-        setting = re.compile(
-            rf"(?:\.{name}[ \t]*=|[\"']{name}[\"'][ \t]*\]?[ \t]*[=:]|\b{name}=)(?!=)([^\n]*)"
-        )
-        known[attribute] = any(
-            _RANK_IN_TEXT.search(value)
-            for text in module.texts_saying(attribute)
-            for value in setting.findall(text)
-        )
-    return known[attribute]
+    name = re.escape(attribute)
+    # An attribute, a key, or a keyword; a variable of the same name is something else.
+    setting = rf"(?:\.{name}[ \t]*=|[\"']{name}[\"'][ \t]*\]?[ \t]*[=:]|\b{name}=)(?!=)([^\n]*)"
+    return _is_rank_elsewhere(module, attribute, setting)
 
 
 def _is_handed_over_as_rank(module: Module, function: Function, parameter: str) -> bool:
@@ -169,16 +160,20 @@ def _is_handed_over_as_rank(module: Module, function: Function, parameter: str) 
     ``sys.path``, or has the function from somewhere else), gives the rank to a parameter of this name."""
     owner = module.parent(function)
     name = owner.name if isinstance(owner, ast.ClassDef) else function.name
-    known: dict[tuple[str, str], bool] = module.answers.setdefault("handed over as rank", {})
-    key = name, parameter
-    if key not in known:
-        giving = re.compile(rf"\b{re.escape(parameter)}[ \t]*=(?!=)([^\n,)]*)")
-        known[key] = any(
+    giving = rf"\b{re.escape(parameter)}[ \t]*=(?!=)([^\n,)]*)"
+    return _is_rank_elsewhere(module, name, giving)
+
+
+def _is_rank_elsewhere(module: Module, word: str, giving: str) -> bool:
+    """Whether a value that a pattern finds in the other files that say a word names the rank."""
+    known: dict[tuple[str, str], bool] = module.answers.setdefault("ranks elsewhere", {})
+    if (word, giving) not in known:
+        known[word, giving] = any(
             _RANK_IN_TEXT.search(value)
-            for text in module.texts_saying(name)
-            for value in giving.findall(text)
+            for text in module.texts_saying(word)
+            for value in re.findall(giving, text)
         )
-    return known[key]
+    return known[word, giving]
 
 
 def _counts(test: ast.expr) -> bool:
