@@ -14,6 +14,7 @@ from ranksafe.semantics.walking import unparsed
 from ranksafe_rules._shared.inner_models import wrapper_of
 from ranksafe_rules._shared.wrapped_models import Wrapped, Wrapper, wraps_of
 
+FLAG: Final = "requires_grad"
 _LISTS: Final = frozenset(
     {"parameters", "named_parameters", "modules", "named_modules", "children"}
 )
@@ -55,8 +56,7 @@ def _change_by_call(module: Module, call: ast.Call) -> Change | None:
     if not isinstance(function, ast.Attribute):
         return None
     if function.attr == "requires_grad_":
-        given = [*call.args, *(keyword.value for keyword in call.keywords)]
-        kind = _kind_of(given[0] if given else ast.Constant(True))
+        kind = _kind_of(_wanted(call))
         return None if kind is None else _change(module, kind, function.value)
     if function.attr == "add_module":
         return _change(module, Kind.NEW, function.value)
@@ -64,7 +64,7 @@ def _change_by_call(module: Module, call: ast.Call) -> Change | None:
 
 
 def _change_by_assignment(module: Module, node: ast.Assign, target: ast.expr) -> Change | None:
-    if isinstance(target, ast.Attribute) and target.attr == "requires_grad":
+    if isinstance(target, ast.Attribute) and target.attr == FLAG:
         kind = _kind_of(node.value)
         models = list(_models_of_parameter(module, target.value))
         if kind is None or not models:
@@ -112,6 +112,23 @@ def _models_of_parameter(module: Module, parameter: ast.expr) -> Iterator[ast.ex
         loop = module.parent(loop)
 
 
+def settings_of_gradients(module: Module) -> Iterator[tuple[ast.Call | ast.Assign, ast.expr]]:
+    """What says of something in the file whether gradients are wanted of it, each with the value."""
+    for call in module.calls_written("requires_grad_"):
+        yield call, _wanted(call)
+    for node in module.nodes(ast.Assign):
+        assert isinstance(node, ast.Assign)
+        target = node.targets[0]
+        if isinstance(target, ast.Attribute) and target.attr == FLAG:
+            yield node, node.value
+
+
+def _wanted(call: ast.Call) -> ast.expr:
+    """What ``requires_grad_`` is given; without anything gradients are wanted."""
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return given[0] if given else ast.Constant(True)
+
+
 def _is_chosen(module: Module, node: ast.AST) -> bool:
     parent = module.parent(node)
     while parent is not None and not isinstance(parent, ast.For):
@@ -145,17 +162,7 @@ def is_toggled(module: Module, change: Change) -> bool:
     if opposite is None:
         return False
     text = unparsed(change.what)
-    candidates = [
-        *module.calls_written("requires_grad_"),
-        *(
-            node
-            for node in module.nodes(ast.Assign)
-            if isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Attribute)
-            and node.targets[0].attr == "requires_grad"
-        ),
-    ]
-    for candidate in candidates:
+    for candidate, _ in settings_of_gradients(module):
         other = change_at(module, candidate)
         if other is not None and other.kind is opposite and unparsed(other.what) == text:
             return True

@@ -10,8 +10,8 @@ from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.rank_words import identifiers
 from ranksafe_rules._shared.wrapped_models import Wrapped
+from ranksafe_rules.model.model_changed_after_wrapping.changes import FLAG, settings_of_gradients
 
-_FLAG: Final = "requires_grad"
 _OF_ALL: Final = frozenset({"module", "self", "parameters", "named_parameters", "modules", "data"})
 """Names that say nothing of what is meant."""
 
@@ -21,7 +21,7 @@ def may_be_frozen(module: Module, changed: ast.AST, wrapped: tuple[Wrapped, ...]
     of, or a part of it, as their names tell."""
     unfrozen = _names(_subject(module, changed))
     models = {name for item in wrapped for name in _names(item.model)[-1:]}
-    for file in module.imported_saying(_FLAG):
+    for file in module.imported_saying(FLAG):
         for node in _frozen(file):
             if file is not module and not _is_in_constructor(file, node):
                 continue  # Whoever calls that, and when, is not known.
@@ -65,20 +65,14 @@ def _subject(module: Module, changed: ast.AST) -> ast.AST:
 
 
 def _frozen(file: Module) -> Iterator[ast.AST]:
+    for setting, value in settings_of_gradients(file):
+        if not _is_true(value):
+            yield _subject(file, setting)
     for node in file.nodes(ast.Assign):
         assert isinstance(node, ast.Assign)
-        target = node.targets[0]
-        if isinstance(target, ast.Attribute) and target.attr == _FLAG:
-            if not _is_true(node.value):
-                yield _subject(file, node)
-        elif isinstance(node.value, ast.Call) and any(
-            keyword.arg == _FLAG and not _is_true(keyword.value) for keyword in node.value.keywords
-        ):
-            yield target
-    for call in file.calls_written("requires_grad_"):
-        given = [*call.args, *(keyword.value for keyword in call.keywords)]
-        if given and not _is_true(given[0]):
-            yield _subject(file, call)
+        for keyword in node.value.keywords if isinstance(node.value, ast.Call) else ():
+            if keyword.arg == FLAG and not _is_true(keyword.value):
+                yield node.targets[0]
 
 
 def _is_true(value: ast.expr) -> bool:
