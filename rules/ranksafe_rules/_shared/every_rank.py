@@ -125,12 +125,14 @@ def kept_to_some_ranks(module: Module, node: ast.AST, *, from_callers: bool = Tr
     function = module.enclosing_function(node)
     return _stands_apart(module, node, function, from_callers) or (
         function is not None
-        and any(_keeps_calls(module, decorator) for decorator in function.decorator_list)
+        and any(
+            _keeps_calls(module, decorator, from_callers) for decorator in function.decorator_list
+        )
     )
 
 
 def _stands_apart(
-    module: Module, node: ast.AST, function: Function | None, from_callers: bool = True
+    module: Module, node: ast.AST, function: Function | None, from_callers: bool
 ) -> bool:
     return (
         any(_keeps_out(module, guard, from_callers) for guard in module.guards(node))
@@ -437,7 +439,7 @@ def _one_by_one(item: ast.withitem) -> bool:
     )
 
 
-def _keeps_calls(module: Module, decorator: ast.expr) -> bool:
+def _keeps_calls(module: Module, decorator: ast.expr, from_callers: bool) -> bool:
     """Whether a decorator lets only some ranks call the function, by its name or by what the file shows of it."""
     if any(_ONLY_SOME.search(word) for word in identifiers(decorator)):
         return True
@@ -448,7 +450,8 @@ def _keeps_calls(module: Module, decorator: ast.expr) -> bool:
         calls = [call for item in given for call in module.calls_written(item.arg)]
         inside = [call for call in calls if module.is_inside(call, maker)]
         if inside and all(
-            _stands_apart(module, call, module.enclosing_function(call)) for call in inside
+            _stands_apart(module, call, module.enclosing_function(call), from_callers)
+            for call in inside
         ):
             return True
     return False
