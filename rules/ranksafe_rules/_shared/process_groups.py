@@ -33,12 +33,11 @@ def may_have_ranks(module: Module, launch: LaunchContext) -> bool:
     """
     if launch.launcher.starts_one_process_per_gpu or launchers_shown(module):
         return True
-    if any(map(module.users_mention, _MAKERS)) or module.launch_commands():
-        return True
-    known: bool | None = module.answers.get("uses a maker of groups")
-    if known is None:
-        known = module.answers["uses a maker of groups"] = _uses_a_maker(module)
-    return known
+    return (
+        any(map(module.users_mention, _MAKERS))
+        or bool(module.launch_commands())
+        or _uses_a_maker(module)
+    )
 
 
 def _uses_a_maker(module: Module) -> bool:

@@ -17,11 +17,12 @@ _REMOVED: Final = {"torch": {"torch._six": Version("2.0")}}
 def runs_before(module: Module, launch: LaunchContext, distribution: str, limit: Version) -> bool:
     """Whether the program meets no version from ``limit`` on: it is known to have an older one, or, where no version is
     known, it imports what later ones do not have."""
-    if launch.version(distribution) is not None:
-        return launch.is_before(distribution, limit)
-    return launch.is_before(distribution, limit) or any(
-        first <= limit and _is_imported(module, removed)
-        for removed, first in _REMOVED.get(distribution, {}).items()
+    return launch.is_before(distribution, limit) or (
+        launch.version(distribution) is None
+        and any(
+            first <= limit and _is_imported(module, removed)
+            for removed, first in _REMOVED.get(distribution, {}).items()
+        )
     )
 
 

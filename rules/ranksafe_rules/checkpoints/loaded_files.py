@@ -62,11 +62,6 @@ def unplaced_loads(module: Module) -> Iterator[Load]:
         yield Load(call, source, use)
 
 
-def is_of_one_rank(module: Module, load: Load) -> bool:
-    """Whether each rank loads a file of its own, as callers in other files tell."""
-    return asks_for_the_rank(module, load.source)
-
-
 def may_be_called(module: Module, load: Load, launch: LaunchContext) -> bool:
     """Whether a program of several processes may come to a load: False where calls in other files alone are known to
     run its function, and each is of another program, or hands it what is loaded already."""

@@ -18,12 +18,8 @@ from ranksafe_rules._shared.every_rank import (
     runs_on_every_rank,
 )
 from ranksafe_rules._shared.processes import Certainty
-from ranksafe_rules.checkpoints.loaded_files import (
-    Use,
-    is_of_one_rank,
-    may_be_called,
-    unplaced_loads,
-)
+from ranksafe_rules._shared.rank_words import asks_for_the_rank
+from ranksafe_rules.checkpoints.loaded_files import Use, may_be_called, unplaced_loads
 
 _MESSAGE = Translated(
     "Every process loads this checkpoint to the GPU that it was saved from, which is cuda:0 for all of them when rank "
@@ -75,7 +71,8 @@ class LoadWithoutMapLocation(Rule):
             else:
                 # What goes by a name only, or is in a file of its own, has to be seen running on all ranks.
                 everywhere = runs_on_every_rank(module, load.call, launch)
-            if not everywhere or is_of_one_rank(module, load):
+            # Callers in other files, asked last, may have each rank load a file of its own.
+            if not everywhere or asks_for_the_rank(module, load.source):
                 continue
             offer = FixOffer(
                 "on-the-cpu",
