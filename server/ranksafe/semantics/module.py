@@ -266,13 +266,16 @@ class Module(ModuleStructure):
     def _candidates(self, endings: set[str]) -> list[ast.Call]:
         self.note("called", "*")
         suffixes = tuple(endings)
+        others: frozenset[str] = self.memoized("renamed", self.tree, 0, self._called_otherwise)
         return [
             call
-            for unit in self.all_units()
-            for written, calls in unit.calls().items()
-            if written.endswith(suffixes) or self.names.may_stand_for_another(written)
+            for written, calls in self.calls_by_name().items()
+            if written in others or written.endswith(suffixes)
             for call in calls
         ]
+
+    def _called_otherwise(self, _tree: ast.AST, _depth: int) -> frozenset[str]:
+        return frozenset(filter(self.names.may_stand_for_another, self.calls_by_name()))
 
     def method_calls(
         self, method: str, *types: str, inside: ast.AST | None = None

@@ -322,8 +322,12 @@ class ModuleStructure(UnitStore):
 
     def _find_calls(self, name: str) -> list[ast.Call]:
         self.note("called", name)
-        table: dict[str, list[ast.Call]] = self.memoized("calls", self.tree, 0, self._all_calls)
-        return list(table.get(name, ()))
+        return list(self.calls_by_name().get(name, ()))
+
+    def calls_by_name(self) -> dict[str, list[ast.Call]]:
+        """All calls by the last segment of the callee as written; who asks says himself what he read."""
+        found: dict[str, list[ast.Call]] = self.memoized("calls", self.tree, 0, self._all_calls)
+        return found
 
     def _all_calls(self, _tree: ast.AST, _depth: int) -> dict[str, list[ast.Call]]:
         """By name; asked for every function of a file."""
