@@ -150,8 +150,10 @@ def _is_set_by_rank_elsewhere(module: Module, node: ast.Attribute) -> bool:
     if isinstance(call, ast.Call) and call.func is node:
         return False
     name = re.escape(attribute)
-    # An attribute, a key, or a keyword; a variable of the same name is something else.
-    setting = rf"(?:\.{name}[ \t]*=|[\"']{name}[\"'][ \t]*\]?[ \t]*[=:]|\b{name}=)(?!=)([^\n]*)"
+    # An attribute, a key, or a keyword; a variable of the same name is something else. What stands in front of the name
+    # is asked behind it: the search runs from name to name, not from letter to letter.
+    told = rf"(?<=\.{name})[ \t]*=|(?<=[\"']{name})[\"'][ \t]*\]?[ \t]*[=:]|(?<!\w{name})="
+    setting = rf"{name}(?:{told})(?!=)([^\n]*)"
     return _is_rank_elsewhere(module, attribute, setting)
 
 
