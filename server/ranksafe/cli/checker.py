@@ -7,7 +7,9 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
 from ranksafe.checker.analysis import RELEVANT, Analyzer, DocumentAnalysis
 from ranksafe.checker.comments import MARKER
@@ -23,11 +25,14 @@ from ranksafe.fixes.newer_syntax import is_newer_syntax
 from ranksafe.launch.context import LaunchContext
 from ranksafe.localization import Translated
 from ranksafe.semantics.facts import OF_SEVERAL_PROCESSES
+from ranksafe.semantics.project.files import read_text
 from ranksafe.semantics.project.index import ProjectIndex
 from ranksafe.semantics.project.summary_store import Batch, projects_folder
 from ranksafe.source.notebook import is_notebook
 from ranksafe.source.syntax_errors import syntax_problem
 
+_TEXTS_KEPT: Final = 500
+"""Of a project's other files, which many files ask about: some ten megabytes."""
 _RELEVANT = re.compile(f"{RELEVANT.pattern}|{MARKER}".encode("ascii"))
 
 SYNTAX_ERROR = "syntax-error"
@@ -81,11 +86,15 @@ class Job:
 class Checker:
     """Checks files in this process; makes one analyzer for each context.
 
-    ``keeps``: whether what is found out about a project is kept for the next time.
+    ``keeps``: whether what is found out about a project is kept for the next time. ``at_rest``: nobody writes into the
+    files meanwhile, so that each is read once.
     """
 
-    def __init__(self, registry: Registry, *, with_edits: bool, keeps: bool = False) -> None:
+    def __init__(
+        self, registry: Registry, *, with_edits: bool, keeps: bool = False, at_rest: bool = False
+    ) -> None:
         self.registry = registry
+        self.at_rest = at_rest
         self.with_edits = with_edits
         self.keeps = keeps
         self._stores = projects_folder(os.environ) if keeps else None
@@ -104,7 +113,8 @@ class Checker:
 
     def _project(self, root: Path) -> ProjectIndex:
         if root not in self._projects:
-            self._projects[root] = ProjectIndex(root, store_folder=self._stores)
+            read = lru_cache(maxsize=_TEXTS_KEPT)(read_text) if self.at_rest else read_text
+            self._projects[root] = ProjectIndex(root, read, store_folder=self._stores)
         return self._projects[root]
 
     def look_ahead(self, roots: Iterable[Path]) -> None:

@@ -61,7 +61,7 @@ def check_files(
             results[path] = found
         else:
             jobs.append(found)
-    checker = Checker(registry, with_edits=with_edits, keeps=use_cache)
+    checker = Checker(registry, with_edits=with_edits, keeps=use_cache, at_rest=True)
     with Progress() as progress:
         if len(jobs) >= _MANY:
             progress.show(_READING.filled(count=len(jobs)).in_language(language), at_once=True)
@@ -215,7 +215,7 @@ def _start_worker(with_edits: bool, keeps: bool, given_up: Any) -> None:
     gc.freeze()
     gc.disable()
     if _worker_checker is None:
-        _worker_checker = Checker(Registry.load(), with_edits=with_edits, keeps=keeps)
+        _worker_checker = Checker(Registry.load(), with_edits=with_edits, keeps=keeps, at_rest=True)
 
 
 def _check_in_worker(job: Job) -> tuple[FileResult, dict[Path, Batch]]:
