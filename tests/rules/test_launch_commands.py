@@ -124,6 +124,10 @@ model.load_state_dict(torch.load("last/model.pth"))
         ("torchrun --nnodes $NODES --nproc-per-node 1 train.py", True),
         ('CUDA_VISIBLE_DEVICES="0" torchrun --nproc-per-node=1 train.py', False),
         ('START="torchrun --nproc-per-node=1 train.py"\n$START --more', True),
+        ("CUDA_VISIBLE_DEVICES=0 python train.py", False),
+        ("CUDA_VISIBLE_DEVICES=0,1 python train.py", True),
+        ("CUDA_VISIBLE_DEVICES=0 python train.py\ntorchrun --nproc-per-node=1 train.py", False),
+        ("CUDA_VISIBLE_DEVICES=0 python train.py\ntorchrun --nproc-per-node=2 train.py", True),
     ],
 )
 def test_a_script_that_every_command_starts_as_one_process(
@@ -169,6 +173,17 @@ def test_the_one_share_of_a_script_that_is_started_as_one_process(
     (tmp_path / "run.sh").write_text(f"{commands}\n")
     assert (("RS702", "WARNING") in _found(tmp_path, _EVALUATED)) is warns
 
+
+_CHECKPOINTED = """\
+from accelerate import Accelerator, DistributedDataParallelKwargs
+from transformers import AutoModelForCausalLM
+
+options = DistributedDataParallelKwargs(find_unused_parameters=True)
+accelerator = Accelerator(kwargs_handlers=[options])
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})
+model = accelerator.prepare(model)
+"""
 
 _STEP = """\
 from accelerate import Accelerator
@@ -225,6 +240,7 @@ def test_what_accelerate_is_told_to_wrap_in(tmp_path: Path, commands: str, warns
     (tmp_path / "elsewhere.yaml").write_text(sharded.format("'FSDP'"))
     (project / "run.sh").write_text(f"{commands}\n")
     assert (("RS520", "WARNING") in _found(project, _STEP)) is warns
+    assert (("RS526", "WARNING") in _found(project, _CHECKPOINTED)) is warns
 
 
 _OPTION = """\

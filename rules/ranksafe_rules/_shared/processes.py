@@ -49,7 +49,8 @@ def several_processes(
         return Certainty.KNOWN
     if launch.launcher is Launcher.PYTHON and not needs_a_group:
         return Certainty.NEVER
-    if module.runs_in_one_process() and not _starts_others(module):
+    is_alone = module.runs_in_one_process() or (launch.gpus is None and module.runs_on_one_gpu())
+    if is_alone and not _starts_others(module):
         return Certainty.NEVER
     if needs_a_group:
         return Certainty.SHOWN

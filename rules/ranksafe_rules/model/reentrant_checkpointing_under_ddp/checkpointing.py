@@ -13,7 +13,12 @@ from ranksafe.semantics.module import Module
 from ranksafe.semantics.walking import unparsed
 
 from ranksafe_rules._shared.reentrant_checkpoints import classes_of, is_reentrant_checkpoint
-from ranksafe_rules._shared.wrapped_models import DISTRIBUTED, is_prepare, is_trained_model
+from ranksafe_rules._shared.wrapped_models import (
+    DISTRIBUTED,
+    is_prepare,
+    is_trained_model,
+    prepares_for_other_strategies,
+)
 
 _ARGUMENTS: Final = "transformers.TrainingArguments"
 _OPTIONS: Final = "accelerate.DistributedDataParallelKwargs"
@@ -38,6 +43,8 @@ def clash_at(module: Module, launch: LaunchContext, call: ast.Call) -> Clash | N
     if name is not None and module.is_subclass(name, _ARGUMENTS):
         return _in_arguments(module, launch, call)
     if name not in (DISTRIBUTED, _OPTIONS):
+        return None
+    if name == _OPTIONS and prepares_for_other_strategies(module):
         return None
     search = _turned_on(module, call, "find_unused_parameters")
     if search is None or _may_be_on(module, call, "static_graph"):
