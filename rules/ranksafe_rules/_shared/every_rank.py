@@ -16,6 +16,7 @@ from ranksafe.semantics.structure import Function
 from ranksafe.semantics.walking import FUNCTIONS
 
 from ranksafe_rules._shared.chosen_branches import comes_to
+from ranksafe_rules._shared.lightning_processes import all_start_one
 from ranksafe_rules._shared.processes import (
     Certainty,
     launchers_shown,
@@ -102,6 +103,8 @@ def every_rank(module: Module, launch: LaunchContext) -> Certainty:
     if not shown or (facts.data_parallel and not facts.distributed_data_parallel):
         return Certainty.POSSIBLE
     if facts.imports & _WORKERS or module.text_says(_starts_one) or _world_of_one(module):
+        return Certainty.NEVER
+    if all_start_one(module):
         return Certainty.NEVER
     return sure
 
@@ -361,11 +364,30 @@ def _ways_in(guard: Guard) -> list[ast.expr]:
 
 
 def _keeps_out_by(module: Module, test: ast.expr, positive: bool, from_callers: bool) -> bool:
-    if asks_for_the_rank(module, test, from_callers=from_callers):
+    if asks_for_the_rank(module, test, from_callers=from_callers) or _asks_somebody(module, test):
         return True
     if not any(_LAUNCH.search(word) for word in names_behind(module, test)):
         return False
     return not (positive and _says_several(module, test))
+
+
+def _asks_somebody(module: Module, test: ast.expr) -> bool:
+    """Whether a condition waits for an answer that somebody types: one rank reads it, the others wait on."""
+    return any(
+        isinstance(node, ast.Call) and (_is_input(node) or _reads_input(module, node))
+        for node in ast.walk(test)
+    )
+
+
+def _is_input(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == "input"
+
+
+def _reads_input(module: Module, call: ast.Call) -> bool:
+    function = module.function_called(call)
+    return function is not None and any(
+        module.is_inside(asked, function) for asked in module.calls_written("input")
+    )
 
 
 def _says_several(module: Module, test: ast.expr, depth: int = _MAXIMUM_DEPTH) -> bool:

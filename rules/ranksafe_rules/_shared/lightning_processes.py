@@ -1,4 +1,4 @@
-"""How many processes Lightning's Trainers share the data among, as far as a file says it."""
+"""How many processes Lightning's Trainers and Fabrics share the data among, as far as a file says it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from ranksafe.semantics.module import Module
 from ranksafe_rules._shared.processes import Certainty
 
 PACKAGES: Final = ("lightning", "pytorch_lightning")
+_FABRICS: Final = (*PACKAGES, "lightning_fabric")
 _DEVICES: Final = ("devices", "gpus")
 """``gpus`` up to lightning 1.9."""
 _SHARING: Final = ("use_distributed_sampler", "replace_sampler_ddp")
@@ -26,7 +27,7 @@ def sharing_processes(module: Module, launch: LaunchContext) -> Certainty:
         return Certainty.NEVER
     if any(module.users_mention(name) for name in _SHARING):
         return Certainty.NEVER
-    answers = [_of_trainer(module, call) for call in _trainers(module)]
+    answers = [_of_maker(module, call) for call in _made(module, "Trainer", PACKAGES)]
     if answers and all(answer is Certainty.NEVER for answer in answers):
         return Certainty.NEVER
     if launch.launcher.starts_one_process_per_gpu:
@@ -34,15 +35,21 @@ def sharing_processes(module: Module, launch: LaunchContext) -> Certainty:
     return Certainty.SHOWN if Certainty.SHOWN in answers else Certainty.POSSIBLE
 
 
-def _trainers(module: Module) -> list[ast.Call]:
+def all_start_one(module: Module) -> bool:
+    """Whether the file makes Fabrics or Trainers of Lightning, and each for one device: ``Fabric(devices=1)``."""
+    makers = [*_made(module, "Fabric", _FABRICS), *_made(module, "Trainer", PACKAGES)]
+    return bool(makers) and all(_of_maker(module, call) is Certainty.NEVER for call in makers)
+
+
+def _made(module: Module, name: str, packages: tuple[str, ...]) -> list[ast.Call]:
     return [
         call
-        for call in module.calls_written("Trainer")
-        if (module.qualified_name(call.func) or "").partition(".")[0] in PACKAGES
+        for call in module.calls_written(name)
+        if (module.qualified_name(call.func) or "").partition(".")[0] in packages
     ]
 
 
-def _of_trainer(module: Module, trainer: ast.Call) -> Certainty:
+def _of_maker(module: Module, trainer: ast.Call) -> Certainty:
     nodes = _constant(module, trainer, "num_nodes")
     if isinstance(nodes, int) and nodes > 1:
         return Certainty.SHOWN

@@ -15,6 +15,8 @@ from ranksafe_rules._shared.call_chains import object_of
 SAVE: Final = "torch.save"
 LOAD: Final = "torch.load"
 _ON_THE_CPU: Final = re.compile(r"\.cpu\(|\.numpy\(|(to|device)\(\s*(device=)?[\"']cpu")
+_FULL_STATE: Final = "torch.distributed.fsdp.FullyShardedDataParallel.full_optim_state_dict"
+"""Gathers an optimizer's state on the CPU (torch 2.13.0, fully_sharded_data_parallel.py: ``cpu_offload=True``)."""
 _MOVES: Final = ("cpu", "cuda", "to")
 _MOST_FILES: Final = 6
 _MAXIMUM_DEPTH: Final = 6
@@ -111,7 +113,12 @@ def _is_from_the_cpu(module: Module, save: ast.Call) -> bool:
     saved = module.argument_node(save, "obj", 0)
     if saved is None:
         return False
-    if _ON_THE_CPU.search(" ".join(map(module.text_of, _behind(module, saved)))):
+    behind = _behind(module, saved)
+    if _ON_THE_CPU.search(" ".join(map(module.text_of, behind))):
+        return True
+    if any(
+        isinstance(it, ast.Call) and module.qualified_name(it.func) == _FULL_STATE for it in behind
+    ):
         return True
     if any(_ON_THE_CPU.search(module.text_of(part)) for part in _put_into(module, saved, save)):
         return True
