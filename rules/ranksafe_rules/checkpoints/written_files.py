@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,6 +49,8 @@ _PATH_METHODS: Final = frozenset({"write_text", "write_bytes"})
 _WORDS: Final = frozenset(name.rpartition(".")[2] for name in _WRITERS)
 MENTIONS: Final = frozenset(f"{word}(" for word in (*_WORDS, *_METHODS, *_PATH_METHODS, "open"))
 _WRITING: Final = frozenset("wx")
+_MAKING: Final = ("mkdir", "makedirs")
+_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 _LOOKS_FIRST: Final = re.compile(r"exists|is_?file|is_?dir|cache", re.IGNORECASE)
 _RESULT: Final = re.compile(
     r"result|metric|pred|output|(^|_)acc|loss|score|eval|answer|response|generat|(?-i:loader)|history|stats|summary",
@@ -76,7 +78,7 @@ def writes_on_every_rank(module: Module, launch: LaunchContext) -> Iterator[Writ
     found = []
     for call, path in _writes(module):
         alike = _is_alike(module, call)
-        if alike and not _is_used_again(module, path):
+        if alike and not _is_read_again(module, call, path):
             continue
         if _leaves_it_to_a_function(module, call, launch):
             continue
@@ -153,16 +155,38 @@ def _looks_first(module: Module, call: ast.Call) -> bool:
     )
 
 
-def _is_used_again(module: Module, path: ast.expr) -> bool:
-    """Whether the program names what it has written once more, or may do so elsewhere: in an attribute."""
+def _is_read_again(module: Module, call: ast.Call, path: ast.expr) -> bool:
+    """Whether the program names what it has written once more, for another purpose than to write there, or may do so
+    elsewhere: in an attribute."""
     if isinstance(path, ast.Attribute):
         return True
     if isinstance(path, ast.Name):
-        return len(module.loads_of_same_name(path)) > 1
-    written = module.text_of(path)
+        named: Iterable[ast.AST] = module.loads_of_same_name(path)
+    else:
+        written = module.text_of(path)
+        named = (node for node in module.nodes(type(path)) if module.text_of(node) == written)
+    targets = [target for _, target in _writes(module)]
+    targets += [made for word in _MAKING for made in module.calls_written(word)]
     return any(
-        other is not path and module.text_of(other) == written for other in module.nodes(type(path))
+        _may_follow(module, other, call)
+        for other in named
+        if not any(module.is_inside(other, target) for target in targets)
     )
+
+
+def _may_follow(module: Module, node: ast.AST, call: ast.Call) -> bool:
+    """Whether ``node`` may run behind a call: it stands behind it, in another function, or in a loop with it."""
+    function = module.enclosing_function(call)
+    if module.enclosing_function(node) is not function or module.order_of(node) > module.order_of(
+        call
+    ):
+        return True
+    around = module.parent(call)
+    while around is not None and around is not function:
+        if isinstance(around, _LOOPS) and module.is_inside(node, around):
+            return True
+        around = module.parent(around)
+    return False
 
 
 def _is_alike(module: Module, call: ast.Call) -> bool:
