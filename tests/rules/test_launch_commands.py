@@ -77,6 +77,9 @@ def test_what_is_said_at_the_start_counts_more_than_a_command(tmp_path: Path) ->
     (tmp_path / "run.sh").write_text("CUDA_VISIBLE_DEVICES=0 python train.py\n")
     found = _found(tmp_path, _SCRIPT.format(map="None"), launch=LaunchContext(gpus=2))
     assert found == {("RS101", "WARNING")}
+    (tmp_path / "run.sh").write_text("torchrun --nproc-per-node=1 train.py\n")
+    found = _found(tmp_path, _LOADED, launch=LaunchContext(gpus=2))
+    assert ("RS601", "WARNING") in found
 
 
 @pytest.mark.parametrize(

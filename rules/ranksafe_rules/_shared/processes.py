@@ -49,8 +49,7 @@ def several_processes(
         return Certainty.KNOWN
     if launch.launcher is Launcher.PYTHON and not needs_a_group:
         return Certainty.NEVER
-    is_alone = module.runs_in_one_process() or (launch.gpus is None and module.runs_on_one_gpu())
-    if is_alone and not _starts_others(module):
+    if launch.gpus is None and _is_started_alone(module):
         return Certainty.NEVER
     if needs_a_group:
         return Certainty.SHOWN
@@ -63,6 +62,12 @@ def several_processes(
     if wrappers_shown(module):
         return Certainty.SHOWN
     return Certainty.SHOWN if module.launch_commands() else Certainty.POSSIBLE
+
+
+def _is_started_alone(module: Module) -> bool:
+    """Whether every command that starts the file makes one process, which starts no others."""
+    is_alone = module.runs_in_one_process() or module.runs_on_one_gpu()
+    return is_alone and not _starts_others(module)
 
 
 def _is_kept_to_one_gpu(module: Module) -> bool:
