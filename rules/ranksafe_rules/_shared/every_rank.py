@@ -373,21 +373,18 @@ def _keeps_out_by(module: Module, test: ast.expr, positive: bool, from_callers: 
 
 def _asks_somebody(module: Module, test: ast.expr) -> bool:
     """Whether a condition waits for an answer that somebody types: one rank reads it, the others wait on."""
-    return any(
-        isinstance(node, ast.Call) and (_is_input(node) or _reads_input(module, node))
-        for node in ast.walk(test)
-    )
-
-
-def _is_input(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Name) and call.func.id == "input"
-
-
-def _reads_input(module: Module, call: ast.Call) -> bool:
-    function = module.function_called(call)
-    return function is not None and any(
-        module.is_inside(asked, function) for asked in module.calls_written("input")
-    )
+    pending: list[ast.AST] = [test] if module.calls_written("input") else []
+    seen: set[ast.AST] = set()
+    while pending:
+        for call in module.nodes(ast.Call, inside=pending.pop()):
+            assert isinstance(call, ast.Call)
+            if isinstance(call.func, ast.Name) and call.func.id == "input":
+                return True
+            function = module.function_called(call)
+            if function is not None and function not in seen:
+                seen.add(function)
+                pending.append(function)
+    return False
 
 
 def _says_several(module: Module, test: ast.expr, depth: int = _MAXIMUM_DEPTH) -> bool:

@@ -196,7 +196,8 @@ def _is_alike(module: Module, call: ast.Call) -> bool:
     if module.qualified_name(call.func) in _WRITERS:
         return False
     if isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS:
-        return any(map(_SMALL.search, identifiers(call.func.value)))
+        kind = (module.type_of(call.func.value) or "").rpartition(".")[2]
+        return any(map(_SMALL.search, (kind, *identifiers(call.func.value))))
     written: list[ast.AST] = [call]
     if isinstance(holder, ast.withitem):
         statement = module.parent(holder)
