@@ -102,9 +102,12 @@ def every_rank(module: Module, launch: LaunchContext) -> Certainty:
     )
     if not shown or (facts.data_parallel and not facts.distributed_data_parallel):
         return Certainty.POSSIBLE
-    if facts.imports & _WORKERS or module.text_says(_starts_one) or _world_of_one(module):
-        return Certainty.NEVER
-    if all_start_one(module):
+    if (
+        facts.imports & _WORKERS
+        or module.text_says(_starts_one)
+        or _world_of_one(module)
+        or all_start_one(module)
+    ):
         return Certainty.NEVER
     return sure
 

@@ -13,6 +13,7 @@ from ranksafe.launch.context import LaunchContext
 from ranksafe.semantics.module import Module
 
 from ranksafe_rules._shared.every_rank import is_sharded_way, runs_on_every_rank
+from ranksafe_rules._shared.loops import loops_around
 from ranksafe_rules._shared.rank_words import identifiers, names_behind
 from ranksafe_rules._shared.same_path import is_same_on_all_ranks
 
@@ -50,7 +51,6 @@ _WORDS: Final = frozenset(name.rpartition(".")[2] for name in _WRITERS)
 MENTIONS: Final = frozenset(f"{word}(" for word in (*_WORDS, *_METHODS, *_PATH_METHODS, "open"))
 _WRITING: Final = frozenset("wx")
 _MAKING: Final = ("mkdir", "makedirs")
-_LOOPS: Final = (ast.For, ast.AsyncFor, ast.While)
 _LOOKS_FIRST: Final = re.compile(r"exists|is_?file|is_?dir|cache", re.IGNORECASE)
 _RESULT: Final = re.compile(
     r"result|metric|pred|output|(^|_)acc|loss|score|eval|answer|response|generat|(?-i:loader)|history|stats|summary",
@@ -76,9 +76,10 @@ def writes_on_every_rank(module: Module, launch: LaunchContext) -> Iterator[Writ
     """The calls of the file that write one file from all ranks, in source order; what is alike only where the program
     reads it again: else the file is right in the end."""
     found = []
-    for call, path in _writes(module):
+    writes = list(_writes(module))
+    for call, path in writes:
         alike = _is_alike(module, call)
-        if alike and not _is_read_again(module, call, path):
+        if alike and not _is_read_again(module, call, path, [target for _, target in writes]):
             continue
         if _leaves_it_to_a_function(module, call, launch):
             continue
@@ -155,9 +156,9 @@ def _looks_first(module: Module, call: ast.Call) -> bool:
     )
 
 
-def _is_read_again(module: Module, call: ast.Call, path: ast.expr) -> bool:
+def _is_read_again(module: Module, call: ast.Call, path: ast.expr, targets: list[ast.expr]) -> bool:
     """Whether the program names what it has written once more, for another purpose than to write there, or may do so
-    elsewhere: in an attribute."""
+    elsewhere: in an attribute. ``targets``: the paths of all that it writes."""
     if isinstance(path, ast.Attribute):
         return True
     if isinstance(path, ast.Name):
@@ -165,28 +166,21 @@ def _is_read_again(module: Module, call: ast.Call, path: ast.expr) -> bool:
     else:
         written = module.text_of(path)
         named = (node for node in module.nodes(type(path)) if module.text_of(node) == written)
-    targets = [target for _, target in _writes(module)]
-    targets += [made for word in _MAKING for made in module.calls_written(word)]
+    making = [made for word in _MAKING for made in module.calls_written(word)]
     return any(
         _may_follow(module, other, call)
         for other in named
-        if not any(module.is_inside(other, target) for target in targets)
+        if not any(module.is_inside(other, target) for target in (*targets, *making))
     )
 
 
 def _may_follow(module: Module, node: ast.AST, call: ast.Call) -> bool:
     """Whether ``node`` may run behind a call: it stands behind it, in another function, or in a loop with it."""
-    function = module.enclosing_function(call)
-    if module.enclosing_function(node) is not function or module.order_of(node) > module.order_of(
-        call
-    ):
-        return True
-    around = module.parent(call)
-    while around is not None and around is not function:
-        if isinstance(around, _LOOPS) and module.is_inside(node, around):
-            return True
-        around = module.parent(around)
-    return False
+    return (
+        module.enclosing_function(node) is not module.enclosing_function(call)
+        or module.order_of(node) > module.order_of(call)
+        or any(module.is_inside(node, loop) for loop in loops_around(module, call))
+    )
 
 
 def _is_alike(module: Module, call: ast.Call) -> bool:
